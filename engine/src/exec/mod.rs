@@ -1,0 +1,137 @@
+//! Running a plan for real. Both back ends implement [`Session`], so that the benchmark, the runner and the tests drive them alike and
+//! their outputs can be compared bit for bit.
+
+use std::time::Duration;
+
+use crate::plan::Plan;
+use crate::trace::Trace;
+use crate::types::{ChannelId, DType, Rank, RedOp};
+
+/// One plan at one size, as a caller asks for it.
+#[derive(Debug, Clone)]
+pub struct SessionSpec {
+    pub plan: Plan,
+    /// Elements of one block (see [`crate::types::Collective::input_blocks`]); 0 is allowed and moves nothing.
+    pub block: u64,
+    pub dtype: DType,
+    pub op: RedOp,
+    pub in_place: bool,
+    pub slot_bytes: usize,
+    /// Longest one execution may take before it is stopped and reported as [`ExecError::Stalled`].
+    pub deadline: Duration,
+    /// Devices by rank, `rank % devices.len()`; ranks may share one. Ignored by the CPU backend.
+    pub devices: Vec<u32>,
+    /// Most spans a trace keeps over all ranks.
+    pub trace_spans: usize,
+}
+
+/// A prepared plan: buffers allocated, connections made, kernels loaded. Dropping it frees everything.
+pub trait Session: Send {
+    /// Fills every rank's input with the exact inputs of [`crate::data`] for this seed and its output with a poison pattern.
+    fn fill(&mut self, seed: u64) -> Result<(), ExecError>;
+
+    /// Executes the collective `iters` times back to back without tracing. In-place runs of a reduction accumulate: fill again before
+    /// checking.
+    fn run(&mut self, iters: u32) -> Result<Timing, ExecError>;
+
+    /// Executes once with tracing on.
+    fn run_traced(&mut self) -> Result<(Timing, Trace), ExecError>;
+
+    /// Compares every element of every rank's output (and, out of place, that the input is unchanged) with the expected values for
+    /// this seed after exactly one execution since `fill`.
+    fn check(&mut self, seed: u64) -> Result<CheckReport, ExecError>;
+
+    /// Copy of a rank's whole output, little-endian elements.
+    fn output(&mut self, rank: Rank) -> Result<Vec<u8>, ExecError>;
+
+    /// `cpu` or `cuda`, and what it ran on, for reports.
+    fn describe(&self) -> Hardware;
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timing {
+    /// Host wall clock from before the first launch to after the last rank has finished.
+    pub wall: Duration,
+    /// One value per iteration where the backend can tell them apart (it then says how in `clock`), else empty.
+    pub iterations: Vec<Duration>,
+    pub clock: &'static str,
+    /// Payload bytes each rank sent to or read from other ranks during one execution, counted by the executor as it moved them.
+    pub moved_bytes: Vec<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckReport {
+    pub elements: u64,
+    pub wrong: u64,
+    pub first_wrong: Option<WrongElement>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongElement {
+    pub rank: Rank,
+    pub index: u64,
+    /// Printed values, exact.
+    pub expected: String,
+    pub got: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hardware {
+    pub backend: &'static str,
+    pub device: String,
+    /// Driver version for a GPU, kernel release for a CPU.
+    pub driver: String,
+    pub devices: u32,
+}
+
+/// What a stopped wait was waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitKind {
+    Data,
+    Credit,
+    Signal,
+}
+
+/// Record a stopped rank leaves: who waited where, for whom, and the counters it saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stall {
+    pub rank: Rank,
+    pub channel: ChannelId,
+    pub peer: Rank,
+    pub step: u32,
+    pub tile: u64,
+    pub waiting_for: WaitKind,
+    /// Steps the consumer of the connection has freed, and the producer has filled, when the wait was stopped.
+    pub head: u64,
+    pub tail: u64,
+}
+
+impl std::fmt::Display for Stall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let what = match self.waiting_for {
+            WaitKind::Data => "data",
+            WaitKind::Credit => "a free slot",
+            WaitKind::Signal => "a signal",
+        };
+        write!(
+            f,
+            "rank {} channel {} step {} tile {} waited for {what} of rank {} (head {}, tail {})",
+            self.rank, self.channel, self.step, self.tile, self.peer, self.head, self.tail
+        )
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// The request cannot run here; the text says which limit, with the figures, and what to change.
+    #[error("{0}")]
+    Refused(String),
+    #[error(
+        "the collective did not finish within {} ms and was stopped; {}",
+        deadline.as_millis(),
+        stalls.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    )]
+    Stalled { deadline: Duration, stalls: Vec<Stall> },
+    #[error("{context}: {message}")]
+    Device { context: String, message: String },
+}

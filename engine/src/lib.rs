@@ -1,0 +1,10 @@
+//! The Ringlab collective engine. See README.md for where to start.
+//!
+//! Pure (no operating system, compiles to WebAssembly): [`types`], [`data`], [`plan`], [`verify`], [`cost`], [`topo`], [`sim`],
+//! [`trace`]. Native (feature `native`): [`exec`].
+
+#[cfg(feature = "native")]
+pub mod exec;
+pub mod plan;
+pub mod trace;
+pub mod types;

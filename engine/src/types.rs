@@ -1,0 +1,202 @@
+//! Units and names shared by every module, so that no bare integer means two things in one signature.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! index {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As an index into a `Vec`.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+index!(
+    /// A participant of a communicator, `0..ranks`.
+    Rank
+);
+index!(
+    /// One of the independent lanes a collective is split over; a CUDA block or a CPU thread per rank and channel.
+    ChannelId
+);
+
+/// Element type. Wire names are nccl-tests' (`float`, `half`, `bfloat16`, `int32`, `int64`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DType {
+    F32,
+    F16,
+    Bf16,
+    I32,
+    I64,
+}
+
+impl DType {
+    pub const ALL: [DType; 5] = [DType::F32, DType::F16, DType::Bf16, DType::I32, DType::I64];
+
+    /// Bytes per element.
+    pub const fn size(self) -> usize {
+        match self {
+            DType::F16 | DType::Bf16 => 2,
+            DType::F32 | DType::I32 => 4,
+            DType::I64 => 8,
+        }
+    }
+
+    /// nccl-tests' name of the type, as `-d` takes it and the table prints it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DType::F32 => "float",
+            DType::F16 => "half",
+            DType::Bf16 => "bfloat16",
+            DType::I32 => "int32",
+            DType::I64 => "int64",
+        }
+    }
+}
+
+/// Reduction. `Avg` is the sum divided by the number of ranks once, after the last addition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RedOp {
+    Sum,
+    Prod,
+    Min,
+    Max,
+    Avg,
+}
+
+impl RedOp {
+    pub const ALL: [RedOp; 5] = [RedOp::Sum, RedOp::Prod, RedOp::Min, RedOp::Max, RedOp::Avg];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            RedOp::Sum => "sum",
+            RedOp::Prod => "prod",
+            RedOp::Min => "min",
+            RedOp::Max => "max",
+            RedOp::Avg => "avg",
+        }
+    }
+}
+
+/// What a collective promises. Block and buffer sizes: see [`Collective::input_blocks`] and [`Collective::output_blocks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Collective {
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    Broadcast { root: Rank },
+}
+
+impl Collective {
+    /// Length of the input buffer in blocks. A block is the unit of the collective's contract: the whole vector for all-reduce and
+    /// broadcast, one rank's part for all-gather and reduce-scatter.
+    pub const fn input_blocks(self, ranks: u32) -> u32 {
+        match self {
+            Collective::ReduceScatter => ranks,
+            _ => 1,
+        }
+    }
+
+    /// Length of the output buffer in blocks.
+    pub const fn output_blocks(self, ranks: u32) -> u32 {
+        match self {
+            Collective::AllGather => ranks,
+            _ => 1,
+        }
+    }
+
+    pub const fn reduces(self) -> bool {
+        matches!(self, Collective::AllReduce | Collective::ReduceScatter)
+    }
+
+    /// Name in the plan language, the API and the tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Collective::AllReduce => "all_reduce",
+            Collective::AllGather => "all_gather",
+            Collective::ReduceScatter => "reduce_scatter",
+            Collective::Broadcast { .. } => "broadcast",
+        }
+    }
+
+    /// nccl-tests' factor from algorithm to bus bandwidth, with S the larger of the two buffers (PERFORMANCE.md, `*_perf` sources).
+    pub fn busbw_factor(self, ranks: u32) -> f64 {
+        let n = f64::from(ranks);
+        match self {
+            Collective::AllReduce => 2.0 * (n - 1.0) / n,
+            Collective::AllGather | Collective::ReduceScatter => (n - 1.0) / n,
+            Collective::Broadcast { .. } => 1.0,
+        }
+    }
+}
+
+/// A name that is none of the known ones.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} `{got}`; known: {known}")]
+pub struct UnknownName {
+    pub what: &'static str,
+    pub got: String,
+    pub known: &'static str,
+}
+
+impl FromStr for DType {
+    type Err = UnknownName;
+    fn from_str(s: &str) -> Result<Self, UnknownName> {
+        Ok(match s {
+            "float" | "f32" | "float32" => DType::F32,
+            "half" | "f16" | "float16" => DType::F16,
+            "bfloat16" | "bf16" => DType::Bf16,
+            "int32" | "i32" | "int" => DType::I32,
+            "int64" | "i64" => DType::I64,
+            _ => {
+                return Err(UnknownName {
+                    what: "data type",
+                    got: s.into(),
+                    known: "float, half, bfloat16, int32, int64",
+                });
+            }
+        })
+    }
+}
+
+impl FromStr for RedOp {
+    type Err = UnknownName;
+    fn from_str(s: &str) -> Result<Self, UnknownName> {
+        RedOp::ALL.into_iter().find(|op| op.name() == s).ok_or_else(|| UnknownName {
+            what: "reduction",
+            got: s.into(),
+            known: "sum, prod, min, max, avg",
+        })
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for RedOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,71 @@
+//! What a lab is: loaded from `labs/catalogue/<id>/lab.toml` (feature `catalogue`), shown by `web`, enforced by the server.
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::Backend;
+use crate::text::Text;
+
+/// A lab as people see it: everything but the checker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LabView {
+    pub id: String,
+    /// Content hash of the lab's files.
+    pub version: String,
+    pub chapter: u32,
+    pub title: Text,
+    pub summary: Text,
+    /// Instructions as HTML.
+    pub body: Text,
+    pub minutes: u32,
+    pub backends: Vec<Backend>,
+    pub params: Vec<Field>,
+    pub prediction: Vec<Field>,
+    /// Asked after the run.
+    pub answers: Vec<Field>,
+    /// `Some`: the lab takes a plan; the starting text for these parameters is made by [`crate::labs`].
+    pub takes_plan: bool,
+    pub max_marks: f64,
+}
+
+/// One field of a form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Field {
+    pub name: String,
+    pub label: Text,
+    #[serde(default)]
+    pub help: Option<Text>,
+    #[serde(flatten)]
+    pub kind: FieldKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum FieldKind {
+    Integer {
+        min: i64,
+        max: i64,
+        default: Option<i64>,
+        #[serde(default)]
+        unit: String,
+    },
+    Number {
+        min: f64,
+        max: f64,
+        default: Option<f64>,
+        #[serde(default)]
+        unit: String,
+    },
+    Choice {
+        options: Vec<ChoiceOption>,
+        default: String,
+    },
+    Text {
+        max_chars: u32,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChoiceOption {
+    pub value: String,
+    pub label: Text,
+}

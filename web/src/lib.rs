@@ -1,0 +1,3 @@
+//! Pages, components and islands. See README.md.
+
+pub mod page;

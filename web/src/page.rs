@@ -1,0 +1,64 @@
+//! What the server hands to a page: plain data, already fetched. A page never asks for anything itself.
+
+use ringlab_content::types::{Chapter, ChapterMeta};
+use ringlab_labs::api::{JobView, RunnerView};
+use ringlab_labs::catalogue::LabView;
+use ringlab_labs::text::Lang;
+
+/// What every page has around it.
+#[derive(Debug, Clone)]
+pub struct Shell {
+    pub lang: Lang,
+    /// Path after the language, with its leading slash: `/course/12-ring-allreduce`; the language switch keeps it.
+    pub path: String,
+    /// CSP nonce of this response; every inline script carries it.
+    pub nonce: String,
+    /// Content hash of the WASM build, for immutable URLs; empty in a build without it.
+    pub build: String,
+}
+
+#[derive(Debug, Clone)]
+pub enum Page {
+    Home {
+        chapters: Vec<ChapterMeta>,
+        labs: Vec<LabView>,
+        runners: Vec<RunnerView>,
+    },
+    Course {
+        chapters: Vec<ChapterCard>,
+    },
+    Chapter {
+        chapter: Chapter,
+        previous: Option<ChapterMeta>,
+        next: Option<ChapterMeta>,
+    },
+    Labs {
+        labs: Vec<LabView>,
+    },
+    /// `jobs`: the visitor's own earlier runs of this lab, newest first.
+    Lab {
+        lab: LabView,
+        seed: u64,
+        runners: Vec<RunnerView>,
+        jobs: Vec<JobView>,
+        chapter: Option<ChapterMeta>,
+    },
+    Run {
+        job: Box<JobView>,
+        lab: LabView,
+    },
+    /// A page for people with what went wrong and where to go: 404, 403, 500.
+    Error {
+        status: u16,
+        title: String,
+        detail: String,
+    },
+}
+
+/// One of the 36 chapters in the index: written, or announced with its title alone.
+#[derive(Debug, Clone)]
+pub struct ChapterCard {
+    pub number: u32,
+    pub title: String,
+    pub written: Option<ChapterMeta>,
+}
