@@ -3,6 +3,7 @@
 //! Pure (no operating system, compiles to WebAssembly): [`types`], [`data`], [`plan`], [`verify`], [`cost`], [`topo`], [`sim`],
 //! [`trace`]. Native (feature `native`): [`exec`].
 
+pub mod data;
 #[cfg(feature = "native")]
 pub mod exec;
 pub mod plan;
