@@ -7,5 +7,6 @@ pub mod data;
 #[cfg(feature = "native")]
 pub mod exec;
 pub mod plan;
+pub mod text;
 pub mod trace;
 pub mod types;

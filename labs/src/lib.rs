@@ -3,5 +3,6 @@
 pub mod api;
 pub mod catalogue;
 pub mod job;
-pub mod text;
 pub mod wire;
+
+pub use ringlab_engine::text;
