@@ -1,0 +1,110 @@
+//! The browser's half: `web/hydrate` compiled to WebAssembly and given its JavaScript by wasm-bindgen, used as a library.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use anyhow::{Context, Result, anyhow};
+use wasm_bindgen_cli_support::Bindgen;
+
+use crate::sh::{self, Sh, find, say};
+use crate::toolchain;
+
+/// Name of the module as pages load it: `/pkg/ringlab.js`, `/pkg/ringlab_bg.wasm`.
+const NAME: &str = "ringlab";
+
+/// A running build, so that the host build can go on beside it.
+#[derive(Debug)]
+pub struct Building {
+    child: Child,
+    module: PathBuf,
+    pkg: PathBuf,
+}
+
+pub fn build(sh: &Sh) -> Result<PathBuf> {
+    start(sh)?.finish()
+}
+
+pub fn start(sh: &Sh) -> Result<Building> {
+    let toolchain = toolchain::ensure(sh)?;
+    say("building the WebAssembly (a few minutes the first time)");
+    let target = sh.root.join("target-wasm");
+    let child = sh
+        .cargo()
+        .args([
+            "build",
+            "--locked",
+            "--quiet",
+            "--package",
+            "ringlab-hydrate",
+            "--target",
+            "wasm32-unknown-unknown",
+        ])
+        .args(["--profile", "wasm", "--target-dir"])
+        .arg(&target)
+        .envs(toolchain.env)
+        .spawn()
+        .context("cannot start cargo for the WebAssembly build")?;
+    let module = target.join("wasm32-unknown-unknown/wasm/ringlab_hydrate.wasm");
+    Ok(Building { child, module, pkg: sh.home.join("pkg") })
+}
+
+impl Building {
+    /// Waits for the compiler, writes the package and returns its folder.
+    pub fn finish(mut self) -> Result<PathBuf> {
+        let status = self.child.wait().context("cannot wait for the WebAssembly build")?;
+        if !status.success() {
+            anyhow::bail!("the WebAssembly build failed ({status}); its messages are above");
+        }
+        let stamp = stamp(&self.module)?;
+        let stamp_file = self.pkg.join("made-from");
+        if fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) {
+            return Ok(self.pkg.clone());
+        }
+        let partial = self.pkg.with_extension("partial");
+        if partial.exists() {
+            fs::remove_dir_all(&partial)?;
+        }
+        Bindgen::new()
+            .input_path(&self.module)
+            .out_name(NAME)
+            .web(true)
+            .map_err(|e| anyhow!("{e:#}"))?
+            .typescript(false)
+            .remove_name_section(true)
+            .remove_producers_section(true)
+            .generate(&partial)
+            .map_err(|e| anyhow!("wasm-bindgen: {e:#}"))?;
+        optimise(&partial.join(format!("{NAME}_bg.wasm")))?;
+        fs::write(partial.join("made-from"), stamp)?;
+        if self.pkg.exists() {
+            fs::remove_dir_all(&self.pkg)?;
+        }
+        fs::rename(&partial, &self.pkg)?;
+        Ok(self.pkg.clone())
+    }
+}
+
+impl Drop for Building {
+    /// A host build that failed first must not leave the other one running.
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn stamp(module: &Path) -> Result<String> {
+    let meta = fs::metadata(module).with_context(|| format!("the build left no {}", module.display()))?;
+    Ok(format!("{} {:?}", meta.len(), meta.modified()?))
+}
+
+/// `wasm-opt` saves a few per cent where it is installed; nothing needs it.
+fn optimise(wasm: &Path) -> Result<()> {
+    let Some(wasm_opt) = find("wasm-opt") else { return Ok(()) };
+    let out = wasm.with_extension("opt");
+    sh::output(Command::new(wasm_opt).args(["-Oz", "--all-features"]).arg(wasm).arg("-o").arg(&out))?;
+    fs::rename(out, wasm)?;
+    Ok(())
+}
