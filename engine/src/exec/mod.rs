@@ -1,6 +1,8 @@
 //! Running a plan for real. Both back ends implement [`Session`], so that the benchmark, the runner and the tests drive them alike and
 //! their outputs can be compared bit for bit.
 
+pub mod cpu;
+
 use std::time::Duration;
 
 use crate::plan::Plan;
@@ -101,7 +103,8 @@ pub struct Stall {
     pub step: u32,
     pub tile: u64,
     pub waiting_for: WaitKind,
-    /// Steps the consumer of the connection has freed, and the producer has filled, when the wait was stopped.
+    /// Steps the consumer of the connection has freed, and the producer has filled, when the wait was stopped. For a signal: those
+    /// taken, and those given.
     pub head: u64,
     pub tail: u64,
 }
@@ -126,12 +129,18 @@ pub enum ExecError {
     /// The request cannot run here; the text says which limit, with the figures, and what to change.
     #[error("{0}")]
     Refused(String),
-    #[error(
-        "the collective did not finish within {} ms and was stopped; {}",
-        deadline.as_millis(),
-        stalls.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-    )]
+    #[error("the collective did not finish within {} ms and was stopped; {}", deadline.as_millis(), list(stalls))]
     Stalled { deadline: Duration, stalls: Vec<Stall> },
     #[error("{context}: {message}")]
     Device { context: String, message: String },
+}
+
+fn list(stalls: &[Stall]) -> String {
+    match stalls {
+        [] => {
+            "no rank was waiting for another: it was slow, not stuck; use a longer deadline or a smaller size"
+                .into()
+        }
+        _ => stalls.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+    }
 }

@@ -1,0 +1,303 @@
+//! Plans on threads: one per rank and channel, connected by FIFOs in shared memory.
+//!
+//! [`open`] compiles the plan ([`program`]), allocates ([`buffers`], [`memory`]), connects ([`link`]) and starts the threads ([`team`]);
+//! they run the steps ([`run`]) with the loops of [`ops`]. Between executions of a run all threads meet in a barrier, as kernel
+//! boundaries do on a GPU, because a plan orders accesses to peers' buffers within one execution only.
+
+mod buffers;
+mod check;
+mod hardware;
+mod link;
+mod memory;
+mod ops;
+mod program;
+mod run;
+mod team;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use self::buffers::Buffers;
+use self::check::Share;
+use self::link::{Barrier, Link, Waiting};
+use self::memory::Region;
+use self::ops::Kernels;
+use self::run::{RunJob, Shared, ThreadResult};
+use self::team::{Panicked, Team};
+use super::{CheckReport, ExecError, Hardware, Session, SessionSpec, Stall, Timing};
+use crate::data::Exact;
+use crate::plan::layout::Layout;
+use crate::plan::{Plan, SLOTS};
+use crate::trace::{self, Origin, Span, Trace};
+use crate::types::{DType, Rank, RedOp};
+
+/// Most threads of a session.
+pub const MAX_THREADS: u32 = 1024;
+
+const CLOCK: &str = "monotonic clock of rank 0, channel 0, from barrier to barrier";
+
+/// Prepares a plan to run on threads of this process.
+///
+/// # Safety
+/// The plan must be free of data races at this size, in or out of place as the spec says: of two steps of different ranks that access
+/// the same elements, one of them writing, one happens before the other through the plan's FIFOs and signals. `verify` proves this.
+/// A plan may deadlock or compute nonsense: that is reported.
+///
+/// # Errors
+/// [`ExecError::Refused`] when the plan is malformed or a limit is exceeded, [`ExecError::Device`] when memory or threads are short.
+pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
+    let SessionSpec { plan, dtype, op, deadline, .. } = &spec;
+    let (dtype, op, ranks, channels) = (*dtype, *op, plan.ranks, plan.channels);
+    let (programs, links) = program::compile(plan, spec.in_place).map_err(ExecError::Refused)?;
+    Exact::new(0, dtype, op, ranks).map_err(|err| ExecError::Refused(err.to_string()))?;
+    if ranks.checked_mul(channels).is_none_or(|threads| threads > MAX_THREADS) {
+        return Err(ExecError::Refused(format!(
+            "{ranks} ranks x {channels} channels need as many threads, more than {MAX_THREADS}; use fewer channels"
+        )));
+    }
+    if spec.slot_bytes < 16 {
+        let got = spec.slot_bytes;
+        return Err(ExecError::Refused(format!("a FIFO slot has 16 bytes or more, not {got}")));
+    }
+    if spec.block > u64::MAX / 4096 {
+        return Err(ExecError::Refused(format!(
+            "a block of {} elements does not fit any memory",
+            spec.block
+        )));
+    }
+    let layout = Layout::new(spec.block, dtype.size(), plan.chunks, channels, spec.slot_bytes);
+    let data_links = links.carries_data.iter().filter(|&&data| data).count();
+    refuse_too_large(Buffers::bytes_needed(&spec, &layout, data_links), &spec)?;
+
+    // SAFETY: this function's caller promises a plan without races.
+    let buffers = unsafe { Buffers::new(&spec, layout) }?;
+    let slot_bytes = buffers.tile_bytes();
+    let connect = |data: &bool| {
+        let slot_bytes = if *data { slot_bytes } else { 0 };
+        // SAFETY: `compile` gives each connection one producer and one consumer thread, whose accesses `Link`'s counters order.
+        let slots = unsafe { Region::new(SLOTS as usize * slot_bytes) };
+        slots
+            .map(|slots| Link::new(slots, slot_bytes))
+            .ok_or_else(|| buffers::out_of_memory(slot_bytes as u64))
+    };
+    let threads = programs.len();
+    let shared = Arc::new(Shared {
+        links: links.carries_data.iter().map(connect).collect::<Result<_, _>>()?,
+        programs,
+        buffers,
+        kernels: Kernels::of(dtype, op),
+        average: (op == RedOp::Avg && plan.collective.reduces()).then_some(ranks),
+        deadline: *deadline,
+        waiting: Waiting::new(threads),
+        barrier: Barrier::default(),
+        stalls: Mutex::default(),
+        mismatch: Mutex::default(),
+        results: (0..threads).map(|_| Mutex::default()).collect(),
+    });
+    let names =
+        shared.programs.iter().map(|p| format!("rank {} ch {}", p.rank, p.channel)).collect::<Vec<_>>();
+    let (worker, on_panic) = (shared.clone(), shared.clone());
+    let team = Team::spawn(
+        names.into_iter(),
+        move |thread, job: &Job| job.work(&worker, thread),
+        move || on_panic.waiting.stop(),
+    )
+    .map_err(|err| ExecError::Device {
+        context: format!("starting {threads} threads"),
+        message: err.to_string(),
+    })?;
+    let SessionSpec { plan, trace_spans, .. } = spec;
+    Ok(Box::new(CpuSession { team, shared, plan, dtype, op, trace_spans }))
+}
+
+fn refuse_too_large(needed: Option<u64>, spec: &SessionSpec) -> Result<(), ExecError> {
+    let available = hardware::available_memory();
+    let fits = match (needed, available) {
+        (Some(needed), Some(available)) => needed <= available,
+        (needed, None) => needed.is_some(),
+        (None, _) => false,
+    };
+    if fits {
+        return Ok(());
+    }
+    let mib = |bytes: Option<u64>| {
+        bytes.map_or("more than 2^64 bytes".into(), |b| format!("{} MiB", b.div_ceil(1 << 20)))
+    };
+    Err(ExecError::Refused(format!(
+        "{} ranks with blocks of {} elements need {} of memory, {} are available; use a smaller size or fewer ranks",
+        spec.plan.ranks,
+        spec.block,
+        mib(needed),
+        mib(available),
+    )))
+}
+
+struct CpuSession {
+    team: Team<Job>,
+    shared: Arc<Shared>,
+    plan: Plan,
+    dtype: DType,
+    op: RedOp,
+    trace_spans: usize,
+}
+
+enum Job {
+    Run(RunJob),
+    Poison,
+    Fill(DType, Exact),
+    Check(DType, Exact, Arc<Mutex<CheckReport>>),
+}
+
+impl Job {
+    fn work(&self, shared: &Shared, thread: usize) {
+        let buffers = &shared.buffers;
+        let share = Share { thread, threads: shared.programs.len() };
+        let ranks = share.threads as u32 / buffers.channels();
+        match self {
+            Job::Run(job) => run::run(shared, thread, job),
+            Job::Poison => check::poison(buffers, ranks, share),
+            Job::Fill(dtype, exact) => check::fill(buffers, *dtype, exact, ranks, share),
+            Job::Check(dtype, exact, report) => check::check(buffers, *dtype, exact, ranks, share, report),
+        }
+    }
+}
+
+impl CpuSession {
+    fn exact(&self, seed: u64) -> Exact {
+        Exact::new(seed, self.dtype, self.op, self.plan.ranks)
+            .expect("`open_unverified` checked the number of ranks")
+    }
+
+    fn panicked(&self, Panicked { thread, message }: Panicked) -> ExecError {
+        let program = &self.shared.programs[thread];
+        ExecError::Device {
+            context: format!("rank {} channel {} panicked", program.rank, program.channel),
+            message,
+        }
+    }
+
+    /// Runs the plan; afterwards the session is ready for the next run, whatever happened.
+    fn execute(
+        &mut self,
+        iters: u32,
+        trace: Option<usize>,
+    ) -> Result<(Duration, Vec<ThreadResult>), ExecError> {
+        let shared = self.shared.clone();
+        shared.barrier.reset();
+        let epoch = Instant::now();
+        let ended = self.team.run(Job::Run(RunJob { iters, epoch, trace }));
+        let wall = epoch.elapsed();
+
+        let take = |result: &Mutex<ThreadResult>| {
+            std::mem::take(&mut *result.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let results: Vec<ThreadResult> = shared.results.iter().map(take).collect();
+        let mut stalls = std::mem::take(&mut *shared.stalls.lock().unwrap_or_else(PoisonError::into_inner));
+        let mismatch = shared.mismatch.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if ended.is_ok() && !shared.waiting.stopped() {
+            return Ok((wall, results));
+        }
+        shared.waiting.reset();
+        shared.links.iter().for_each(Link::drain);
+        if let Err(panicked) = ended {
+            return Err(self.panicked(panicked));
+        }
+        if let Some((context, message)) = mismatch {
+            return Err(ExecError::Device { context, message });
+        }
+        stalls.sort_by_key(|stall: &Stall| (stall.rank, stall.channel));
+        Err(ExecError::Stalled { deadline: shared.deadline, stalls })
+    }
+
+    fn timing(&self, wall: Duration, results: &mut [ThreadResult]) -> Timing {
+        let per_rank = results.chunks(self.plan.channels as usize);
+        Timing {
+            wall,
+            moved_bytes: per_rank.map(|threads| threads.iter().map(|t| t.moved).sum()).collect(),
+            iterations: std::mem::take(&mut results[0].iterations),
+            clock: CLOCK,
+        }
+    }
+
+    fn trace(&self, results: Vec<ThreadResult>) -> Trace {
+        let dropped = results.iter().map(|r| r.dropped).sum();
+        let begin =
+            results.iter().filter_map(|r| r.records.first()).map(|r| r.start).min().unwrap_or_default();
+        let since = |at: Duration| (at.saturating_sub(begin)).as_nanos() as u64;
+        let mut spans = Vec::new();
+        for (program, result) in self.shared.programs.iter().zip(results) {
+            spans.extend(result.records.iter().map(|record| {
+                let instr = &program.steps[record.step as usize];
+                Span {
+                    rank: program.rank,
+                    channel: program.channel,
+                    tile: record.tile,
+                    step: record.step,
+                    op: instr.name.into(),
+                    from: instr.from.map(|peer| peer.rank),
+                    to: instr.to.map(|peer| peer.rank),
+                    bytes: record.bytes,
+                    start_ns: since(record.start),
+                    ready_ns: since(record.start + record.waited),
+                    end_ns: since(record.end),
+                }
+            }));
+        }
+        spans.sort_by_key(|span| (span.start_ns, span.rank, span.channel, span.step));
+        let Hardware { backend, device, .. } = hardware::describe();
+        let clock = "monotonic clock of the host".into();
+        Trace {
+            version: trace::VERSION,
+            origin: Origin::Measured { backend: backend.into(), hardware: device, clock },
+            ranks: self.plan.ranks,
+            channels: self.plan.channels,
+            spans,
+            dropped,
+        }
+    }
+}
+
+impl Session for CpuSession {
+    fn fill(&mut self, seed: u64) -> Result<(), ExecError> {
+        let fill = Job::Fill(self.dtype, self.exact(seed));
+        self.team
+            .run(Job::Poison)
+            .and_then(|()| self.team.run(fill))
+            .map_err(|panicked| self.panicked(panicked))
+    }
+
+    fn run(&mut self, iters: u32) -> Result<Timing, ExecError> {
+        let (wall, mut results) = self.execute(iters, None)?;
+        Ok(self.timing(wall, &mut results))
+    }
+
+    fn run_traced(&mut self) -> Result<(Timing, Trace), ExecError> {
+        let (wall, mut results) = self.execute(1, Some(self.trace_spans / self.shared.programs.len()))?;
+        Ok((self.timing(wall, &mut results), self.trace(results)))
+    }
+
+    fn check(&mut self, seed: u64) -> Result<CheckReport, ExecError> {
+        let report = Arc::new(Mutex::new(check::empty()));
+        let job = Job::Check(self.dtype, self.exact(seed), report.clone());
+        self.team.run(job).map_err(|panicked| self.panicked(panicked))?;
+        let report = report.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(report.clone())
+    }
+
+    fn output(&mut self, rank: Rank) -> Result<Vec<u8>, ExecError> {
+        if rank.0 >= self.plan.ranks {
+            return Err(ExecError::Refused(format!(
+                "there is no rank {rank}: the session has {}",
+                self.plan.ranks
+            )));
+        }
+        let window = self.shared.buffers.output(rank, 0, self.shared.buffers.output_elems);
+        let mut bytes = vec![0; window.bytes()];
+        window.read(&mut bytes);
+        Ok(bytes)
+    }
+
+    fn describe(&self) -> Hardware {
+        hardware::describe()
+    }
+}

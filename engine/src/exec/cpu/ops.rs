@@ -1,0 +1,213 @@
+//! Arithmetic of the element types: plain loops over slices that the compiler turns into vector code.
+
+use bytemuck::Pod;
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use super::memory::{Window, divide, fold};
+use crate::types::{DType, RedOp};
+
+/// A reduction of two accumulators.
+pub trait Combine<A> {
+    fn combine(a: A, b: A) -> A;
+}
+
+pub struct Sum;
+pub struct Prod;
+pub struct Min;
+pub struct Max;
+
+macro_rules! integer_ops {
+    ($($t:ty),*) => { $(
+        impl Combine<$t> for Sum { fn combine(a: $t, b: $t) -> $t { a.wrapping_add(b) } }
+        impl Combine<$t> for Prod { fn combine(a: $t, b: $t) -> $t { a.wrapping_mul(b) } }
+        impl Combine<$t> for Min { fn combine(a: $t, b: $t) -> $t { a.min(b) } }
+        impl Combine<$t> for Max { fn combine(a: $t, b: $t) -> $t { a.max(b) } }
+    )* };
+}
+integer_ops!(i32, i64);
+
+impl Combine<f32> for Sum {
+    fn combine(a: f32, b: f32) -> f32 {
+        a + b
+    }
+}
+impl Combine<f32> for Prod {
+    fn combine(a: f32, b: f32) -> f32 {
+        a * b
+    }
+}
+// As CUDA's fminf and fmaxf: a number wins over a NaN.
+impl Combine<f32> for Min {
+    fn combine(a: f32, b: f32) -> f32 {
+        a.min(b)
+    }
+}
+impl Combine<f32> for Max {
+    fn combine(a: f32, b: f32) -> f32 {
+        a.max(b)
+    }
+}
+
+/// An element type and the type its reductions are computed in.
+pub trait Element: Pod + Send + Sync {
+    type Acc: Copy + Default;
+
+    /// `acc = src`
+    fn load(acc: &mut [Self::Acc], src: &[Self]);
+    /// `acc = acc (op) src`
+    fn combine<O: Combine<Self::Acc>>(acc: &mut [Self::Acc], src: &[Self]);
+    /// `dst = acc`, rounded to nearest even.
+    fn store(dst: &mut [Self], acc: &[Self::Acc]);
+    /// Divides by the number of ranks: [`crate::data::encode_average`]'s formula.
+    fn divide(values: &mut [Self], ranks: u32);
+}
+
+macro_rules! own_accumulator {
+    ($t:ty, $divide:expr) => {
+        impl Element for $t {
+            type Acc = $t;
+
+            fn load(acc: &mut [$t], src: &[$t]) {
+                acc.copy_from_slice(src);
+            }
+
+            fn combine<O: Combine<$t>>(acc: &mut [$t], src: &[$t]) {
+                for (a, &s) in acc.iter_mut().zip(src) {
+                    *a = O::combine(*a, s);
+                }
+            }
+
+            fn store(dst: &mut [$t], acc: &[$t]) {
+                dst.copy_from_slice(acc);
+            }
+
+            fn divide(values: &mut [$t], ranks: u32) {
+                for v in values {
+                    *v = $divide(*v, ranks);
+                }
+            }
+        }
+    };
+}
+own_accumulator!(f32, |v: f32, ranks: u32| v / ranks as f32);
+own_accumulator!(i32, |v: i32, ranks: u32| (i64::from(v) / i64::from(ranks)) as i32);
+own_accumulator!(i64, |v: i64, ranks: u32| v / i64::from(ranks));
+
+/// The 16-bit floats compute in f32. `half` converts slices with the processor's instructions where it has them.
+macro_rules! through_f32 {
+    ($t:ty) => {
+        impl Element for $t {
+            type Acc = f32;
+
+            fn load(acc: &mut [f32], src: &[$t]) {
+                src.convert_to_f32_slice(acc);
+            }
+
+            fn combine<O: Combine<f32>>(acc: &mut [f32], src: &[$t]) {
+                let mut wide = [0f32; 64];
+                for (acc, src) in acc.chunks_mut(64).zip(src.chunks(64)) {
+                    let wide = &mut wide[..src.len()];
+                    src.convert_to_f32_slice(wide);
+                    for (a, &s) in acc.iter_mut().zip(&*wide) {
+                        *a = O::combine(*a, s);
+                    }
+                }
+            }
+
+            fn store(dst: &mut [$t], acc: &[f32]) {
+                dst.convert_from_f32_slice(acc);
+            }
+
+            fn divide(values: &mut [$t], ranks: u32) {
+                for v in values {
+                    *v = <$t>::from_f32(v.to_f32() / ranks as f32);
+                }
+            }
+        }
+    };
+}
+through_f32!(f16);
+through_f32!(bf16);
+
+/// The two loops a session needs for its type and reduction.
+#[derive(Clone, Copy)]
+pub struct Kernels {
+    pub fold: fn(&mut [Window<'_>], &[Window<'_>]),
+    pub divide: fn(Window<'_>, u32),
+}
+
+impl Kernels {
+    pub fn of(dtype: DType, op: RedOp) -> Kernels {
+        fn with<T: Element>(op: RedOp) -> Kernels
+        where
+            Sum: Combine<T::Acc>,
+            Prod: Combine<T::Acc>,
+            Min: Combine<T::Acc>,
+            Max: Combine<T::Acc>,
+        {
+            let fold: fn(&mut [Window<'_>], &[Window<'_>]) = match op {
+                RedOp::Sum | RedOp::Avg => fold::<T, Sum>,
+                RedOp::Prod => fold::<T, Prod>,
+                RedOp::Min => fold::<T, Min>,
+                RedOp::Max => fold::<T, Max>,
+            };
+            Kernels { fold, divide: divide::<T> }
+        }
+        match dtype {
+            DType::F32 => with::<f32>(op),
+            DType::F16 => with::<f16>(op),
+            DType::Bf16 => with::<bf16>(op),
+            DType::I32 => with::<i32>(op),
+            DType::I64 => with::<i64>(op),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data;
+
+    /// The epilogue's loops and the expected values come from one formula.
+    #[test]
+    fn dividing_agrees_with_the_expected_average() {
+        fn check<T: Element>(dtype: DType) {
+            for ranks in 1..=64u32 {
+                let sums: Vec<i64> = (-128..=128).collect();
+                let mut values: Vec<T> = sums
+                    .iter()
+                    .map(|&sum| {
+                        *bytemuck::from_bytes(&data::encode(dtype, sum).to_le_bytes()[..dtype.size()])
+                    })
+                    .collect();
+                T::divide(&mut values, ranks);
+                for (&sum, value) in sums.iter().zip(&values) {
+                    let expected = data::encode_average(dtype, sum, ranks).to_le_bytes();
+                    assert_eq!(
+                        bytemuck::bytes_of(value),
+                        &expected[..dtype.size()],
+                        "{dtype} {sum} / {ranks}"
+                    );
+                }
+            }
+        }
+        check::<f32>(DType::F32);
+        check::<f16>(DType::F16);
+        check::<bf16>(DType::Bf16);
+        check::<i32>(DType::I32);
+        check::<i64>(DType::I64);
+    }
+
+    #[test]
+    fn sixteen_bit_floats_round_once_after_the_last_operand() {
+        // 2048 + 1 is not an f16; rounding after each addition would lose both ones.
+        let mut acc = [0f32; 1];
+        f16::load(&mut acc, &[f16::from_f32(2048.0)]);
+        f16::combine::<Sum>(&mut acc, &[f16::ONE]);
+        f16::combine::<Sum>(&mut acc, &[f16::ONE]);
+        let mut out = [f16::ZERO];
+        f16::store(&mut out, &acc);
+        assert_eq!(out[0].to_f32(), 2050.0);
+    }
+}
