@@ -26,6 +26,9 @@ pub struct Submission {
     /// Plan text, for labs that take one. `None` or blank: the lab's own plan.
     #[serde(default)]
     pub code: Option<String>,
+    /// How many of the lab's hints were open when this was sent, counted from the first. Their prices are taken off the marks.
+    #[serde(default)]
+    pub hints: u32,
 }
 
 /// What a runner is asked to do: no text for people, no marks, no expected answers.

@@ -2,7 +2,12 @@
 
 pub mod api;
 pub mod catalogue;
+pub mod form;
 pub mod job;
+pub mod lab;
+pub mod seed;
 pub mod wire;
 
+pub use lab::{Compiled, check_answers};
 pub use ringlab_engine::text;
+pub use seed::seed_for;

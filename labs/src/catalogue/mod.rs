@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::Backend;
+use crate::job::{Backend, Limits};
 use crate::text::Text;
 
 /// A lab as people see it: everything but the checker.
@@ -22,9 +22,36 @@ pub struct LabView {
     pub prediction: Vec<Field>,
     /// Asked after the run.
     pub answers: Vec<Field>,
-    /// `Some`: the lab takes a plan; the starting text for these parameters is made by [`crate::labs`].
+    /// The lab takes a plan; its starting text for given parameters is made by `starting_plan`.
     pub takes_plan: bool,
+    pub limits: Limits,
+    /// What is judged, in the order shown.
+    pub checks: Vec<CheckSpec>,
+    /// To be opened in this order.
+    #[serde(default)]
+    pub hints: Vec<Hint>,
+    /// Sum of the checks' marks.
     pub max_marks: f64,
+}
+
+/// One judged thing, before anything was judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckSpec {
+    pub id: String,
+    pub title: Text,
+    pub marks: f64,
+    /// How far an answer may be from the expected value, relative to it: 0.005 is half a per cent. `None`: exact.
+    #[serde(default)]
+    pub tolerance: Option<f64>,
+}
+
+/// A help that costs something; see [`Submission::hints`](crate::job::Submission::hints).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hint {
+    /// HTML.
+    pub body: Text,
+    /// Marks.
+    pub price: f64,
 }
 
 /// One field of a form.
