@@ -1,5 +1,7 @@
 //! Timelines: the same structure for a measured run and for a simulated one, so that a viewer can lay them over each other.
 
+pub mod perfetto;
+
 use serde::{Deserialize, Serialize};
 
 use crate::types::{ChannelId, Rank};
