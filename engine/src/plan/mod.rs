@@ -3,8 +3,10 @@
 //!
 //! How a buffer is cut is in [`layout`]; both back ends, the verifier and the simulator use that one definition.
 
+mod generate;
 pub mod layout;
 
+pub use generate::{Algorithm, GenerateError, MAX_CHANNELS, MAX_RANKS, generate};
 use serde::{Deserialize, Serialize};
 
 use crate::types::{ChannelId, Collective, Rank};
@@ -23,9 +25,11 @@ pub const VERSION: u32 = 1;
 /// - A connection is an ordered pair of ranks on a channel with [`crate::plan::SLOTS`] slots. Sends block when all slots are full,
 ///   receives when none is. Data arrives in order.
 /// - A scratch buffer holds one tile per chunk, per rank and channel, and is reused by the next tile.
+/// - All ranges of one step cover chunks of one size: the verifier refuses a step that mixes chunk `j` with another `j`, since the last
+///   chunk of a block may be shorter. A step over scratch alone moves whole tiles.
 /// - `Signal`/`Wait` is a counting semaphore per ordered pair and channel without a limit: it orders direct accesses to a peer's buffer.
 /// - Out of place, the input is read-only. In place, input and output share memory (all-reduce, broadcast: the same; all-gather: input
-///   is the output's block `rank`; reduce-scatter: output is the input's block `rank`).
+///   is the output's block `rank`; reduce-scatter: output is the input's block `rank`). No step has the input as destination.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     pub version: u32,
