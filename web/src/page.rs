@@ -1,7 +1,8 @@
 //! What the server hands to a page: plain data, already fetched. A page never asks for anything itself.
 
 use ringlab_content::types::{Chapter, ChapterMeta};
-use ringlab_labs::api::{JobView, RunnerView};
+use ringlab_engine::trace::Trace;
+use ringlab_labs::api::{JobView, RunnerView, StreamEvent};
 use ringlab_labs::catalogue::LabView;
 use ringlab_labs::text::Lang;
 
@@ -17,6 +18,7 @@ pub struct Shell {
     pub build: String,
 }
 
+/// One page and what it shows.
 #[derive(Debug, Clone)]
 pub enum Page {
     Home {
@@ -43,9 +45,13 @@ pub enum Page {
         jobs: Vec<JobView>,
         chapter: Option<ChapterMeta>,
     },
+    /// `events`: the current attempt's log so far. `trace`: the first trace artifact of a finished run, if it has one. Both are shown
+    /// where no island runs; in a browser the run panel asks the API itself.
     Run {
         job: Box<JobView>,
         lab: LabView,
+        events: Vec<StreamEvent>,
+        trace: Option<Box<Trace>>,
     },
     /// A page for people with what went wrong and where to go: 404, 403, 500.
     Error {

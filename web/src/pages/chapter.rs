@@ -1,0 +1,132 @@
+//! A chapter: contents beside the prose, and between the prose the things that are alive.
+
+use leptos::prelude::*;
+use ringlab_content::types::{Chapter, ChapterMeta, Segment, TocEntry, Widget};
+use ringlab_labs::text::Lang;
+
+use super::{chapter_address, course};
+use crate::document::{Rendered, address};
+use crate::strings as t;
+
+pub(super) fn render(
+    lang: Lang,
+    chapter: Chapter,
+    previous: Option<ChapterMeta>,
+    next: Option<ChapterMeta>,
+) -> Rendered {
+    let Chapter { meta, version: _, toc, segments } = chapter;
+    let islands = false;
+    let scope = format!("{:02}-{}", meta.number, meta.slug);
+    let segments: Vec<_> = segments.into_iter().map(|s| segment(lang, &scope, s)).collect();
+    let body = view! {
+        <div class="chapter">
+            <aside class="chapter-side">
+                <nav class="toc toc-side" aria-label=t::chapter_contents(lang)>
+                    <p class="toc-title">{t::chapter_contents(lang)}</p>
+                    {contents(&toc)}
+                </nav>
+            </aside>
+            <article class="chapter-body">
+                <header class="chapter-head">
+                    <p class="eyebrow">
+                        <a href=address(lang, "/course")>{t::course(lang)}</a>
+                        " · "
+                        {t::chapter_number(lang, meta.number)}
+                    </p>
+                    <h1>{meta.title.clone()}</h1>
+                    <p class="lead">{meta.summary.clone()}</p>
+                    <p class="meta">{course::facts(lang, &meta)}</p>
+                </header>
+                <details class="toc toc-top">
+                    <summary>{t::chapter_contents(lang)}</summary>
+                    {contents(&toc)}
+                </details>
+                {list(t::objectives(lang), "objectives", &meta.objectives)}
+                {list(t::prerequisites(lang), "prerequisites", &meta.prerequisites)}
+                {segments}
+                <nav class="neighbours" aria-label=format!("{} / {}", t::previous(lang), t::next(lang))>
+                    {previous.map(|meta| neighbour(lang, "previous", t::previous(lang), &meta))}
+                    {next.map(|meta| neighbour(lang, "next", t::next(lang), &meta))}
+                </nav>
+            </article>
+        </div>
+    };
+    Rendered {
+        title: meta.title,
+        description: Some(meta.summary),
+        section: Some("course"),
+        body: body.into_any(),
+        islands,
+    }
+}
+
+fn contents(toc: &[TocEntry]) -> impl IntoView + use<> {
+    let entries: Vec<_> = toc
+        .iter()
+        .map(|entry| {
+            view! {
+                <li class=format!("level-{}", entry.level)>
+                    <a href=format!("#{}", entry.id) inner_html=entry.html.clone()></a>
+                </li>
+            }
+        })
+        .collect();
+    view! { <ol>{entries}</ol> }
+}
+
+fn list(title: &'static str, class: &'static str, items: &[String]) -> Option<impl IntoView + use<>> {
+    (!items.is_empty()).then(|| {
+        let items: Vec<_> = items.iter().map(|item| view! { <li>{item.clone()}</li> }).collect();
+        view! {
+            <section class=format!("plain-list {class}")>
+                <h2>{title}</h2>
+                <ul>{items}</ul>
+            </section>
+        }
+    })
+}
+
+fn segment(lang: Lang, scope: &str, segment: Segment) -> AnyView {
+    match segment {
+        Segment::Html { html } => view! { <div class="prose" inner_html=html></div> }.into_any(),
+        Segment::Widget(widget) => widget_figure(lang, widget),
+        Segment::Quiz(quiz) => {
+            let key = format!("{scope}/{}", quiz.id);
+            view! { <div class="quiz" data-key=key><div class="prose" inner_html=quiz.prompt></div></div> }
+                .into_any()
+        }
+        Segment::Lab { id, html } => view! {
+            <aside class="lab-call">
+                <p class="eyebrow">{t::the_lab(lang)}</p>
+                <div class="prose" inner_html=html></div>
+                <p class="actions">
+                    <a class="button primary" href=address(lang, &format!("/labs/{id}"))>
+                        {t::open_lab(lang)}
+                    </a>
+                </p>
+            </aside>
+        }
+        .into_any(),
+    }
+}
+
+/// The fallback is the whole figure where no script runs, and gives way to the island where one does.
+fn widget_figure(_lang: Lang, widget: Widget) -> AnyView {
+    let Widget { kind, params: _, fallback } = widget;
+    view! { <figure class="widget" data-kind=kind><div class="prose" inner_html=fallback></div></figure> }
+        .into_any()
+}
+
+fn neighbour(
+    lang: Lang,
+    class: &'static str,
+    label: &'static str,
+    meta: &ChapterMeta,
+) -> impl IntoView + use<> {
+    view! {
+        <a class=class href=chapter_address(lang, meta.number, &meta.slug)>
+            <span class="eyebrow">{label}</span>
+            <span>{format!("{} · {}", meta.number, meta.title)}</span>
+        </a>
+    }
+}

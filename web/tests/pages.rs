@@ -1,0 +1,101 @@
+//! Every page in both languages.
+
+mod common;
+
+use common::{pages, shell};
+use ringlab_labs::text::Lang;
+use ringlab_web::{assets, render};
+
+fn all() -> Vec<(Lang, &'static str, String)> {
+    let of = |lang: Lang| {
+        pages().into_iter().map(move |(path, page)| (lang, path, render(shell(lang, path), page)))
+    };
+    Lang::ALL.into_iter().flat_map(of).collect()
+}
+
+fn page(lang: Lang, path: &str) -> String {
+    let (_, page) = pages().into_iter().find(|(p, _)| *p == path).expect("a page of that path");
+    render(shell(lang, path), page)
+}
+
+#[test]
+fn every_page_has_its_landmarks_language_and_one_heading() {
+    for (lang, path, html) in all() {
+        let has = |what: &str| assert!(html.contains(what), "{path} ({}) lacks {what}", lang.code());
+        assert!(html.starts_with("<!DOCTYPE html><html"), "{path}");
+        has(&format!("<html lang=\"{}\"", lang.tag()));
+        has("<main id=\"main\"");
+        has("href=\"#main\" class=\"skip\"");
+        has("<header class=\"site-header\"");
+        has("<footer");
+        assert_eq!(html.matches("<h1").count(), 1, "{path}");
+        assert_eq!(html.matches("<title>").count(), 1, "{path}");
+    }
+}
+
+#[test]
+fn the_language_switch_keeps_the_path() {
+    for (lang, path, html) in all() {
+        assert!(html.contains(&format!("href=\"/{}{path}\" hreflang", lang.other().code())), "{path}");
+    }
+}
+
+#[test]
+fn every_script_is_allowed_by_the_nonce_and_no_style_is_inline() {
+    for (_, path, html) in all() {
+        assert_eq!(html.matches("<script").count(), html.matches("nonce=\"n0nce\"").count(), "{path}");
+        assert!(!html.contains("<style"), "{path}");
+        assert!(!html.contains(" onclick="), "{path}");
+    }
+}
+
+#[test]
+fn files_a_page_refers_to_exist() {
+    let html = page(Lang::Zh, "/");
+    let referred: Vec<&str> =
+        html.split("\"/assets/").skip(1).map(|rest| rest.split(['?', '"']).next().expect("closed")).collect();
+    assert!(referred.len() >= 4);
+    for path in referred {
+        assert!(assets().iter().any(|a| a.path == path), "{path}");
+    }
+}
+
+#[test]
+fn text_from_outside_is_escaped() {
+    let html = page(Lang::En, "/runs/failed");
+    assert!(!html.contains("<verified>") && html.contains("&lt;verified&gt;"));
+    assert!(!html.contains("took <60 s>"));
+    assert!(page(Lang::En, "/").contains("Title 12 &lt;&amp;&gt;"));
+}
+
+#[test]
+fn a_finished_run_is_complete_without_a_script() {
+    for lang in Lang::ALL {
+        let html = page(lang, "/runs/done");
+        for part in ["plan &lt;verified&gt;", "2.5 µs", "tsc"] {
+            assert!(html.contains(part), "{part}");
+        }
+    }
+}
+
+#[test]
+fn the_index_links_written_chapters_and_names_the_others() {
+    let html = page(Lang::En, "/course");
+    assert!(html.contains("href=\"/en/course/12-ring-allreduce\""));
+    assert!(html.contains("Announced") && !html.contains("/en/course/01-"));
+}
+
+#[test]
+fn a_chapter_has_its_contents_twice_and_every_segment() {
+    let html = page(Lang::Zh, "/course/12-ring-allreduce");
+    assert_eq!(html.matches("href=\"#why\"").count(), 2);
+    for part in [
+        "fallback of ring-stepper",
+        "fallback of not-known-here",
+        "Go and run it.",
+        "Prompt 4",
+        "/zh/labs/ring-allreduce",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+}
