@@ -1,3 +1,47 @@
 //! Course content: types for every consumer, and (feature `render`) the parser, checker and renderer. See README.md and FORMAT.md.
 
 pub mod types;
+
+#[cfg(feature = "render")]
+mod block;
+#[cfg(feature = "render")]
+mod chapter;
+#[cfg(feature = "render")]
+mod citations;
+#[cfg(feature = "render")]
+mod course;
+#[cfg(feature = "render")]
+mod error;
+#[cfg(feature = "render")]
+mod expr;
+#[cfg(feature = "render")]
+mod figure;
+#[cfg(feature = "render")]
+mod glossary;
+#[cfg(feature = "render")]
+pub mod highlight;
+#[cfg(feature = "render")]
+mod html;
+#[cfg(feature = "render")]
+mod library;
+#[cfg(feature = "render")]
+mod markdown;
+#[cfg(feature = "render")]
+mod outline;
+#[cfg(feature = "render")]
+mod source;
+#[cfg(feature = "render")]
+mod words;
+
+#[cfg(feature = "render")]
+pub use citations::{Citation, check_sources};
+#[cfg(feature = "render")]
+pub use course::ChapterTitle;
+#[cfg(feature = "render")]
+pub use error::{ContentError, ContentErrors};
+#[cfg(feature = "render")]
+pub use expr::{EvalError, Names, evaluate};
+#[cfg(feature = "render")]
+pub use glossary::Term;
+#[cfg(feature = "render")]
+pub use library::{Library, Summary};

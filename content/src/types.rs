@@ -25,8 +25,9 @@ pub struct ChapterMeta {
     pub summary: String,
     /// Reading time at 300 Chinese characters or 200 words a minute.
     pub minutes: u32,
+    /// HTML of one line each (an objective may hold a formula).
     pub objectives: Vec<String>,
-    /// Slugs or numbers of chapters, with the reason in words.
+    /// HTML of one line each: a link to the chapter and the reason in words.
     pub prerequisites: Vec<String>,
     pub lab: Option<String>,
 }
@@ -57,7 +58,7 @@ pub enum Segment {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Widget {
-    /// `ring-stepper`, `bandwidth-calculator`
+    /// Which one: `ring-stepper`, `bandwidth-calculator`
     pub kind: String,
     pub params: BTreeMap<String, String>,
     /// HTML shown in its place without JavaScript: says in words and a table what the widget shows.

@@ -1,0 +1,127 @@
+//! Lexers of one page: the words of CUDA C++, TOML, and the plan language.
+
+use super::{Class, Spans};
+
+/// Qualifiers and built-in variables of CUDA C++ that do not start with two underscores; those that do are recognised by their form.
+const CUDA_WORDS: [&str; 12] = [
+    "threadIdx",
+    "blockIdx",
+    "blockDim",
+    "gridDim",
+    "warpSize",
+    "dim3",
+    "float4",
+    "uint4",
+    "int4",
+    "half",
+    "nv_bfloat16",
+    "clock64",
+];
+
+const PLAN_HEAD: [&str; 11] =
+    ["plan", "collective", "ranks", "channels", "chunks", "scratch", "rank", "channel", "for", "in", "root"];
+
+const PLAN_STEPS: [&str; 10] = [
+    "send",
+    "recv",
+    "recv_reduce",
+    "recv_reduce_send",
+    "recv_reduce_copy_send",
+    "recv_copy_send",
+    "copy",
+    "reduce",
+    "signal",
+    "wait",
+];
+
+const PLAN_BUFFERS: [&str; 3] = ["input", "output", "tmp"];
+
+/// A stretch of C++ without strings or comments: CUDA's own words get their class, the rest keeps `class`.
+pub(super) fn cuda(text: &str, class: Option<Class>, out: &mut Spans) {
+    let is_cuda = |word: &str| CUDA_WORDS.contains(&word) || (word.starts_with("__") && word.len() > 4);
+    each_piece(text, |piece, is_word| {
+        out.push(piece, if is_word && is_cuda(piece) { Some(Class::Cuda) } else { class })
+    });
+}
+
+pub(super) fn plan(code: &str, out: &mut Spans) {
+    for line in code.split_inclusive('\n') {
+        let (code, comment) = line.split_at(line.find('#').unwrap_or(line.len()));
+        each_piece(code, |piece, is_word| {
+            let class = match piece {
+                _ if !is_word => None,
+                _ if PLAN_HEAD.contains(&piece) => Some(Class::Keyword),
+                _ if PLAN_STEPS.contains(&piece) => Some(Class::Function),
+                _ if PLAN_BUFFERS.contains(&piece) => Some(Class::Type),
+                _ if piece.starts_with(|c: char| c.is_ascii_digit()) => Some(Class::Number),
+                _ => None,
+            };
+            out.push(piece, class);
+        });
+        out.push(comment, Some(Class::Comment));
+    }
+}
+
+pub(super) fn toml(code: &str, out: &mut Spans) {
+    let mut rest = code;
+    let mut line_start = true;
+    while let Some(c) = rest.chars().next() {
+        let (length, class) = match c {
+            '#' => (rest.find('\n').unwrap_or(rest.len()), Some(Class::Comment)),
+            '"' | '\'' => (string_length(rest, c), Some(Class::String)),
+            '[' if line_start => (rest.find('\n').unwrap_or(rest.len()), Some(Class::Keyword)),
+            c if is_word(c) => {
+                let length = rest.find(|c| !is_word(c) && c != '-' && c != '.').unwrap_or(rest.len());
+                (length, toml_word(&rest[..length], line_start))
+            }
+            c => (c.len_utf8(), None),
+        };
+        let (piece, tail) = rest.split_at(length);
+        line_start = piece.ends_with('\n') || (line_start && piece.trim().is_empty());
+        out.push(piece, class);
+        rest = tail;
+    }
+}
+
+fn toml_word(word: &str, key: bool) -> Option<Class> {
+    match word {
+        _ if key => Some(Class::Attribute),
+        "true" | "false" => Some(Class::Constant),
+        _ if word.starts_with(|c: char| c.is_ascii_digit()) => Some(Class::Number),
+        _ => None,
+    }
+}
+
+/// Bytes of the string at the start of `text`, quotes included; an unclosed one ends with its line, or with the text if it is multi-line.
+fn string_length(text: &str, quote: char) -> usize {
+    let long = quote.to_string().repeat(3);
+    if text.starts_with(&long) {
+        return text[3..].find(&long).map_or(text.len(), |end| end + 6);
+    }
+    let mut escaped = false;
+    for (i, c) in text.char_indices().skip(1) {
+        match c {
+            '\n' => return i,
+            _ if escaped => escaped = false,
+            '\\' if quote == '"' => escaped = true,
+            c if c == quote => return i + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Calls `piece(text, is a word)` for each maximal run of word characters and of others.
+fn each_piece(text: &str, mut piece: impl FnMut(&str, bool)) {
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let word = is_word(first);
+        let length = rest.find(|c| is_word(c) != word).unwrap_or(rest.len());
+        piece(&rest[..length], word);
+        rest = &rest[length..];
+    }
+}
