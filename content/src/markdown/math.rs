@@ -69,7 +69,7 @@ impl Math {
             .build();
         // KaTeX is a translation of a large program; should it panic on some input, that input is an error in the text.
         match catch_unwind(AssertUnwindSafe(|| katex::render_to_string(&self.context, tex, &settings))) {
-            Ok(Ok(html)) => Ok(html),
+            Ok(Ok(html)) => Ok(in_order(&html)),
             Ok(Err(error)) => {
                 let at = error.position().unwrap_or(0).min(tex.len());
                 let mut message = format!("this formula cannot be read: {}", error.kind);
@@ -81,6 +81,35 @@ impl Math {
             Err(_) => Err((0, "this formula makes the renderer fail; write it more simply".to_owned())),
         }
     }
+}
+
+/// The same HTML with each tag's attributes sorted: katex-rs keeps those of MathML in a hash map, and a page must be the same on every
+/// server and after every start.
+fn in_order(html: &str) -> String {
+    let mut out = String::with_capacity(html.len());
+    let mut rest = html;
+    while let Some(open) = rest.find('<') {
+        let length = rest[open..].find('>').map_or(rest.len() - open, |end| end + 1);
+        let (text, tag) = (&rest[..open], &rest[open..open + length]);
+        out.push_str(text);
+        rest = &rest[open + length..];
+        let Some(space) = tag.find(' ') else {
+            out.push_str(tag);
+            continue;
+        };
+        let end = tag.len() - if tag.ends_with("/>") { 2 } else { 1 };
+        // Values are quoted, and quotation marks in them are escaped: an attribute ends with its second quotation mark.
+        let mut attributes: Vec<&str> = tag[space..end].split_inclusive("\" ").map(str::trim).collect();
+        attributes.sort_unstable();
+        out.push_str(&tag[..space]);
+        for attribute in attributes.into_iter().filter(|attribute| !attribute.is_empty()) {
+            out.push(' ');
+            out.push_str(attribute);
+        }
+        out.push_str(&tag[end..]);
+    }
+    out.push_str(rest);
+    out
 }
 
 /// How deep groups and environments are nested, at most.
@@ -116,6 +145,46 @@ impl Writer<'_, '_> {
             Err((at, message)) => {
                 let delimiter = if display { 2 } else { 1 };
                 self.error(range.start + delimiter + at, message);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_formula_is_the_same_html() {
+        let tex = r"\sum_{i=0}^{N-1} \left( x_i \right) = \begin{cases} 1 & x > 0 \\ 0 & \text{否则} \end{cases} \sqrt[3]{\overline{a}}";
+        let first = Math::default().html(tex, true).unwrap();
+        assert!(first.contains("<math display=\"block\" xmlns="), "{first}");
+        for _ in 0..8 {
+            assert_eq!(Math::default().html(tex, true).unwrap(), first);
+        }
+        assert_eq!(in_order("a<b>c<path d=\"M0 0\" a=\"1\"/></b>"), "a<b>c<path a=\"1\" d=\"M0 0\"/></b>");
+    }
+
+    #[test]
+    fn a_bad_formula_says_where() {
+        let math = Math::default();
+        let error = |tex: &str| math.html(tex, false).unwrap_err();
+        assert_eq!(error(r"a + \nope").0, 4);
+        assert!(error("带宽 = 1").1.contains("\\text{…}"), "{:?}", error("带宽 = 1"));
+        assert!(error(r"\href{https://example.org}{x}").1.contains("not allowed"));
+        assert!(error(r"\frac{a}{").1.contains("cannot be read"));
+        assert!(error(&"{".repeat(60)).1.contains("divide it"));
+    }
+
+    #[test]
+    fn long_chains_do_not_exhaust_the_stack() {
+        for piece in
+            [r"\sqrt ", r"\frac ", "x^", r"\hat ", r"\text ", r"\bar", r"\left( ", "\\def\\a{\\a\\a}\\a "]
+        {
+            let tex = piece.repeat(MAX_LENGTH / piece.len());
+            // Either verdict will do, as long as one comes back and points into the formula.
+            if let Err((at, message)) = Math::default().html(&tex, false) {
+                assert!(at <= tex.len() && !message.is_empty(), "{piece}: {at} {message}");
             }
         }
     }
