@@ -24,7 +24,8 @@ pub struct Answer {
 
 impl Answer {
     pub fn json(&self) -> Result<Value> {
-        serde_json::from_slice(&self.body).with_context(|| format!("status {}, not JSON: {}", self.status, self.text()))
+        serde_json::from_slice(&self.body)
+            .with_context(|| format!("status {}, not JSON: {}", self.status, self.text()))
     }
 
     pub fn text(&self) -> String {
@@ -34,7 +35,10 @@ impl Answer {
 
 impl Client {
     pub fn new(url: &str) -> Result<Client> {
-        let http = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build()?;
+        let http = reqwest::Client::builder()
+            .timeout(PATIENCE)
+            .redirect(reqwest::redirect::Policy::none())
+            .build()?;
         Ok(Client { url: url.to_owned(), http, cookie: Default::default() })
     }
 
@@ -82,7 +86,8 @@ impl Client {
 
     pub async fn job(&self, id: &str) -> Result<JobView> {
         let answer = self.get(&format!("/api/v1/jobs/{id}")).await?;
-        serde_json::from_slice(&answer.body).with_context(|| format!("status {}: {}", answer.status, answer.text()))
+        serde_json::from_slice(&answer.body)
+            .with_context(|| format!("status {}: {}", answer.status, answer.text()))
     }
 
     /// The job once it is done, failed or cancelled.

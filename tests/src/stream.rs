@@ -19,7 +19,12 @@ pub struct Heard {
 }
 
 /// Listens until the stream ends, breaks, or `enough` says so; continues after `last_id` of what was heard before.
-pub async fn listen(client: &Client, job: &str, heard: &mut Heard, enough: impl Fn(&Heard) -> bool) -> Result<()> {
+pub async fn listen(
+    client: &Client,
+    job: &str,
+    heard: &mut Heard,
+    enough: impl Fn(&Heard) -> bool,
+) -> Result<()> {
     let mut request = client.request("GET", &format!("/api/v1/jobs/{job}/events"))?;
     if let Some(id) = &heard.last_id {
         request = request.header("last-event-id", id);
@@ -31,7 +36,8 @@ pub async fn listen(client: &Client, job: &str, heard: &mut Heard, enough: impl 
     let mut body = response.bytes_stream();
     let mut buffer = Vec::new();
     loop {
-        let chunk = tokio::time::timeout(PATIENCE, body.next()).await.context("the event stream went silent")?;
+        let chunk =
+            tokio::time::timeout(PATIENCE, body.next()).await.context("the event stream went silent")?;
         match chunk {
             None => {
                 heard.ended = true;
@@ -64,8 +70,12 @@ fn take(block: &str, heard: &mut Heard) -> Result<()> {
         }
     }
     match kind.as_str() {
-        "event" => heard.events.push(serde_json::from_str(&data).with_context(|| format!("an event: {data}"))?),
-        "state" => heard.states.push(serde_json::from_str(&data).with_context(|| format!("a state: {data}"))?),
+        "event" => {
+            heard.events.push(serde_json::from_str(&data).with_context(|| format!("an event: {data}"))?)
+        }
+        "state" => {
+            heard.states.push(serde_json::from_str(&data).with_context(|| format!("a state: {data}"))?)
+        }
         _ => {}
     }
     if id.is_some() {

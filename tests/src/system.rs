@@ -73,7 +73,10 @@ impl System {
     pub async fn worker(&self, index: usize) -> Result<u32> {
         let runner = self.runners[index].pid();
         wait_for("a worker process", || async {
-            Ok(process::children(runner).into_iter().find(|(_, line)| line.contains(" worker")).map(|(pid, _)| pid))
+            Ok(process::children(runner)
+                .into_iter()
+                .find(|(_, line)| line.contains(" worker"))
+                .map(|(pid, _)| pid))
         })
         .await
         .with_context(|| self.logs())
@@ -121,7 +124,10 @@ async fn start_server(folder: &Path, listen: &str) -> Result<(Process, String)> 
 }
 
 /// Asks again and again until there is something, within [`PATIENCE`].
-pub async fn wait_for<T, F: Future<Output = Result<Option<T>>>>(what: &str, mut ask: impl FnMut() -> F) -> Result<T> {
+pub async fn wait_for<T, F: Future<Output = Result<Option<T>>>>(
+    what: &str,
+    mut ask: impl FnMut() -> F,
+) -> Result<T> {
     let deadline = Instant::now() + PATIENCE;
     let mut last = None;
     while Instant::now() < deadline {
