@@ -5,9 +5,13 @@
 
 mod generate;
 pub mod layout;
+pub mod text;
+mod wellformed;
 
 pub use generate::{Algorithm, GenerateError, MAX_CHANNELS, MAX_RANKS, generate};
 use serde::{Deserialize, Serialize};
+
+pub use wellformed::{Location, MAX_CHUNKS, MAX_SCRATCH, Malformed};
 
 use crate::types::{ChannelId, Collective, Rank};
 
