@@ -3,11 +3,61 @@
 
 pub mod cpu;
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::plan::Plan;
 use crate::trace::Trace;
-use crate::types::{ChannelId, DType, Rank, RedOp};
+use crate::types::{ChannelId, DType, Rank, RedOp, UnknownName};
+
+/// Where a plan runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Backend {
+    Cpu,
+    Cuda,
+}
+
+impl Backend {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Backend::Cpu => "cpu",
+            Backend::Cuda => "cuda",
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Backend {
+    type Err = UnknownName;
+    fn from_str(s: &str) -> Result<Self, UnknownName> {
+        [Backend::Cpu, Backend::Cuda].into_iter().find(|b| b.name() == s).ok_or_else(|| UnknownName {
+            what: "back end",
+            got: s.into(),
+            known: "cpu, cuda",
+        })
+    }
+}
+
+/// Prepares a plan on a back end.
+///
+/// # Errors
+/// [`ExecError::Refused`] when the request exceeds a limit or the back end is not there, [`ExecError::Device`] when something fails.
+pub fn open(backend: Backend, spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
+    match backend {
+        Backend::Cpu => cpu::open(spec),
+        Backend::Cuda => open_cuda(spec),
+    }
+}
+
+fn open_cuda(_spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
+    Err(ExecError::Refused("this build has no CUDA back end".into()))
+}
 
 /// One plan at one size, as a caller asks for it.
 #[derive(Debug, Clone)]

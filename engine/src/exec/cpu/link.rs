@@ -136,7 +136,7 @@ impl Waiting {
     /// Spinning helps only while the other side can run at the same time.
     pub fn new(threads: usize) -> Waiting {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Waiting { stop: AtomicBool::new(false), spins: if threads <= cores { 4000 } else { 40 } }
+        Waiting { stop: AtomicBool::new(false), spins: if threads <= cores { 400 } else { 20 } }
     }
 
     pub fn stop(&self) {

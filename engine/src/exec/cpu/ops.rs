@@ -94,41 +94,80 @@ own_accumulator!(f32, |v: f32, ranks: u32| v / ranks as f32);
 own_accumulator!(i32, |v: i32, ranks: u32| (i64::from(v) / i64::from(ranks)) as i32);
 own_accumulator!(i64, |v: i64, ranks: u32| v / i64::from(ranks));
 
-/// The 16-bit floats compute in f32. `half` converts slices with the processor's instructions where it has them.
-macro_rules! through_f32 {
-    ($t:ty) => {
-        impl Element for $t {
-            type Acc = f32;
+// The 16-bit floats compute in f32.
 
-            fn load(acc: &mut [f32], src: &[$t]) {
-                src.convert_to_f32_slice(acc);
-            }
+impl Element for f16 {
+    type Acc = f32;
 
-            fn combine<O: Combine<f32>>(acc: &mut [f32], src: &[$t]) {
-                let mut wide = [0f32; 64];
-                for (acc, src) in acc.chunks_mut(64).zip(src.chunks(64)) {
-                    let wide = &mut wide[..src.len()];
-                    src.convert_to_f32_slice(wide);
-                    for (a, &s) in acc.iter_mut().zip(&*wide) {
-                        *a = O::combine(*a, s);
-                    }
-                }
-            }
+    // `half` converts eight values at a time where the processor has F16C: faster than a portable loop by half.
+    fn load(acc: &mut [f32], src: &[f16]) {
+        src.convert_to_f32_slice(acc);
+    }
 
-            fn store(dst: &mut [$t], acc: &[f32]) {
-                dst.convert_from_f32_slice(acc);
-            }
-
-            fn divide(values: &mut [$t], ranks: u32) {
-                for v in values {
-                    *v = <$t>::from_f32(v.to_f32() / ranks as f32);
-                }
-            }
+    fn combine<O: Combine<f32>>(acc: &mut [f32], src: &[f16]) {
+        const PART: usize = 512;
+        let mut wide = [0f32; PART];
+        for (acc, src) in acc.chunks_mut(PART).zip(src.chunks(PART)) {
+            let wide = &mut wide[..src.len()];
+            src.convert_to_f32_slice(wide);
+            f32::combine::<O>(acc, wide);
         }
-    };
+    }
+
+    fn store(dst: &mut [f16], acc: &[f32]) {
+        dst.convert_from_f32_slice(acc);
+    }
+
+    fn divide(values: &mut [f16], ranks: u32) {
+        for v in values {
+            *v = f16::from_f32(v.to_f32() / ranks as f32);
+        }
+    }
 }
-through_f32!(f16);
-through_f32!(bf16);
+
+impl Element for bf16 {
+    type Acc = f32;
+
+    fn load(acc: &mut [f32], src: &[bf16]) {
+        for (a, &s) in acc.iter_mut().zip(src) {
+            *a = widen(s);
+        }
+    }
+
+    fn combine<O: Combine<f32>>(acc: &mut [f32], src: &[bf16]) {
+        for (a, &s) in acc.iter_mut().zip(src) {
+            *a = O::combine(*a, widen(s));
+        }
+    }
+
+    fn store(dst: &mut [bf16], acc: &[f32]) {
+        for (d, &a) in dst.iter_mut().zip(acc) {
+            *d = narrow(a);
+        }
+    }
+
+    fn divide(values: &mut [bf16], ranks: u32) {
+        for v in values {
+            *v = narrow(widen(*v) / ranks as f32);
+        }
+    }
+}
+
+#[inline(always)]
+fn widen(value: bf16) -> f32 {
+    f32::from_bits(u32::from(value.to_bits()) << 16)
+}
+
+/// To nearest, ties to even, as `bf16::from_f32` but without its branches: those keep the loop from becoming vector code, which is
+/// three times as fast.
+#[inline(always)]
+fn narrow(value: f32) -> bf16 {
+    let bits = value.to_bits();
+    // Half of the lowest kept bit, less one when that bit is even.
+    let rounded = bits.wrapping_add(0x7FFF + ((bits >> 16) & 1)) >> 16;
+    let quiet_nan = (bits >> 16) | 0x40;
+    bf16::from_bits(if value.is_nan() { quiet_nan } else { rounded } as u16)
+}
 
 /// The two loops a session needs for its type and reduction.
 #[derive(Clone, Copy)]
@@ -209,5 +248,21 @@ mod tests {
         let mut out = [f16::ZERO];
         f16::store(&mut out, &acc);
         assert_eq!(out[0].to_f32(), 2050.0);
+    }
+
+    #[test]
+    fn bfloat16_rounds_as_half_does() {
+        // Random bits, and the neighbourhood of every bfloat16 and of every tie between two.
+        let random = (0..1_000_000u64).map(|i| data::mix(i) as u32);
+        let ties = (0..=u16::MAX).map(|b| u32::from(b) << 16).flat_map(|b| [b, b + 0x8000]);
+        let near = ties.flat_map(|b| (0..5u32).map(move |d| b.wrapping_add(d).wrapping_sub(2)));
+        for value in random.chain(near).map(f32::from_bits) {
+            let (ours, theirs) = (narrow(value), bf16::from_f32(value));
+            assert!(
+                ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan(),
+                "{value:e}: {ours:?}"
+            );
+            assert!(widen(ours).to_bits() == ours.to_f32().to_bits() || ours.is_nan());
+        }
     }
 }
