@@ -1,0 +1,295 @@
+//! The command line: nccl-tests' letters and defaults where the meaning is the same, long names for what is ours.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Parser;
+use ringlab_engine::data::MAX_RANKS;
+use ringlab_engine::exec::Backend;
+use ringlab_engine::plan::Algorithm;
+use ringlab_engine::types::{Collective, DType, Rank, RedOp};
+
+const WHAT_IS_TIMED: &str = "\
+What is timed: one round executes the collective -n times back to back between two readings of the host's monotonic clock, from before
+the first launch to after the last rank has finished, and divides by -n. The table shows the median of --rounds rounds; --json holds
+them all. Preparing buffers and connections, warm-up and checks are not timed.
+
+Bandwidths follow nccl-tests: algbw = size / time; busbw = algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather and reduce_scatter,
+x 1 for broadcast. size is the larger of a rank's two buffers, 1 GB = 10^9 bytes; for -b, -e and -i, K, M and G are powers of 1024.
+
+#wrong counts elements that differ from the exact result in one execution on fresh inputs, with tolerance 0, and with them input
+elements that an out-of-place execution changed. Exit code: 0 all right, 1 #wrong above 0, 2 bad arguments, 3 could not run.";
+
+/// Measures and checks a collective on the Ringlab engine, in the manner of nccl-tests.
+#[derive(Debug, Parser)]
+#[command(version, after_help = WHAT_IS_TIMED)]
+pub struct Args {
+    /// Ranks. CPU: each is one thread per channel. CUDA: spread over the devices in turn; ranks may share one.
+    #[arg(short = 'g', long = "ngpus", value_name = "RANKS", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RANKS)))]
+    pub ranks: u32,
+
+    /// Smallest size, with an optional K, M or G.
+    #[arg(short = 'b', long = "minbytes", value_name = "SIZE", default_value = "32M")]
+    pub min_bytes: Size,
+
+    /// Largest size.
+    #[arg(short = 'e', long = "maxbytes", value_name = "SIZE", default_value = "32M")]
+    pub max_bytes: Size,
+
+    /// Added from one size to the next, unless -f is above 1.
+    #[arg(short = 'i', long = "stepbytes", value_name = "SIZE", default_value = "1M")]
+    pub step_bytes: Size,
+
+    /// Multiplies from one size to the next when above 1.
+    #[arg(short = 'f', long = "stepfactor", value_name = "FACTOR", default_value_t = 1)]
+    pub step_factor: u64,
+
+    /// Executions per round.
+    #[arg(short = 'n', long = "iters", value_name = "COUNT", default_value_t = 20,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub iters: u32,
+
+    /// Executions before the first timed round of each size.
+    #[arg(short = 'w', long = "warmup_iters", value_name = "COUNT", default_value_t = 1)]
+    pub warmup: u32,
+
+    /// Executions to check per size; 0 checks nothing.
+    #[arg(short = 'c', long = "check", value_name = "COUNT", default_value_t = 1)]
+    pub check: u32,
+
+    /// float, half, bfloat16, int32, int64 or all.
+    #[arg(short = 'd', long = "datatype", value_name = "TYPE", default_value = "float")]
+    pub dtype: OneOrAll<DType>,
+
+    /// sum, prod, min, max, avg or all. Ignored where nothing is reduced.
+    #[arg(short = 'o', long = "op", value_name = "OP", default_value = "sum")]
+    pub op: OneOrAll<RedOp>,
+
+    /// Root of a broadcast.
+    #[arg(short = 'r', long = "root", value_name = "RANK", default_value_t = 0)]
+    pub root: u32,
+
+    /// Seconds after which one execution is stopped and reported.
+    #[arg(short = 'T', long = "timeout", value_name = "SECONDS", default_value_t = 60,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout: u64,
+
+    /// all_reduce, all_gather, reduce_scatter or broadcast.
+    #[arg(long, value_name = "NAME", default_value = "all_reduce")]
+    pub collective: CollectiveName,
+
+    /// ring, one_shot or two_shot.
+    #[arg(long, value_name = "NAME", default_value = "ring")]
+    pub algo: Algorithm,
+
+    /// Independent lanes per rank: a thread each on the CPU (default 1), a block each on a GPU (default 16).
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub channels: Option<u32>,
+
+    /// cpu or cuda.
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub backend: Backend,
+
+    /// CUDA devices to use, all by default.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub devices: Vec<u32>,
+
+    /// Bytes of a FIFO slot; a connection has eight (default: CPU 64K, CUDA 512K, NCCL's).
+    #[arg(long, value_name = "SIZE")]
+    pub slot: Option<Size>,
+
+    /// Rounds per size; the table shows their median.
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
+
+    /// Writes rows, hardware, driver, command and commit to this file.
+    #[arg(long, value_name = "PATH")]
+    pub json: Option<PathBuf>,
+}
+
+impl Args {
+    /// What clap cannot see one flag at a time.
+    pub fn validate(&self) -> Result<(), String> {
+        if self.min_bytes > self.max_bytes {
+            return Err(format!("-b {} is above -e {}", self.min_bytes.0, self.max_bytes.0));
+        }
+        if self.step_factor <= 1 && self.step_bytes.0 == 0 && self.min_bytes != self.max_bytes {
+            return Err("-i 0 never reaches -e; give -i or -f".into());
+        }
+        if self.step_factor > 1 && self.min_bytes.0 == 0 {
+            return Err("-b 0 multiplied by -f stays 0; start from another size or use -i".into());
+        }
+        if self.collective == CollectiveName::Broadcast && self.root >= self.ranks {
+            return Err(format!(
+                "-r {} is not a rank: -g {} has ranks 0 to {}",
+                self.root,
+                self.ranks,
+                self.ranks - 1
+            ));
+        }
+        if self.slot.is_some_and(|slot| slot.0 < 16 || slot.0 > 1 << 30) {
+            return Err("--slot takes 16 bytes to 1G".into());
+        }
+        Ok(())
+    }
+
+    /// Sizes in bytes, in the order they are run.
+    pub fn sizes(&self) -> impl Iterator<Item = u64> {
+        let (factor, step, max) = (self.step_factor, self.step_bytes.0, self.max_bytes.0);
+        let next = move |&size: &u64| {
+            let next = if factor > 1 { size.checked_mul(factor) } else { size.checked_add(step) };
+            next.filter(|&next| next <= max && next > size)
+        };
+        std::iter::successors(Some(self.min_bytes.0), next)
+    }
+
+    pub fn collective(&self) -> Collective {
+        match self.collective {
+            CollectiveName::AllReduce => Collective::AllReduce,
+            CollectiveName::AllGather => Collective::AllGather,
+            CollectiveName::ReduceScatter => Collective::ReduceScatter,
+            CollectiveName::Broadcast => Collective::Broadcast { root: Rank(self.root) },
+        }
+    }
+
+    /// Reductions to run: one, whichever it is, where nothing is reduced.
+    pub fn ops(&self) -> Vec<RedOp> {
+        if self.collective().reduces() { self.op.list(&RedOp::ALL) } else { vec![RedOp::Sum] }
+    }
+
+    pub fn channels(&self) -> u32 {
+        self.channels.unwrap_or(match self.backend {
+            Backend::Cpu => 1,
+            Backend::Cuda => 16,
+        })
+    }
+
+    pub fn slot_bytes(&self) -> usize {
+        self.slot.map_or(
+            match self.backend {
+                Backend::Cpu => 64 << 10,
+                Backend::Cuda => 512 << 10,
+            },
+            |slot| slot.0 as usize,
+        )
+    }
+}
+
+/// Bytes, read as nccl-tests does: a number with an optional K, M or G.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+    fn from_str(s: &str) -> Result<Self, String> {
+        let (number, unit) = match s.char_indices().last() {
+            Some((at, 'k' | 'K')) => (&s[..at], 1u64 << 10),
+            Some((at, 'm' | 'M')) => (&s[..at], 1 << 20),
+            Some((at, 'g' | 'G')) => (&s[..at], 1 << 30),
+            _ => (s, 1),
+        };
+        let wrong =
+            || format!("`{s}` is not a size; write bytes with an optional K, M or G, as 4K, 1.5M or 1G");
+        let bytes = match number.parse::<u64>() {
+            Ok(whole) => whole.checked_mul(unit),
+            Err(_) => {
+                let bytes = number.parse::<f64>().map_err(|_| wrong())? * unit as f64;
+                ((0.0..9e18).contains(&bytes)).then_some(bytes as u64)
+            }
+        };
+        bytes.map(Size).ok_or_else(wrong)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OneOrAll<T> {
+    One(T),
+    All,
+}
+
+impl<T: Copy> OneOrAll<T> {
+    pub fn list(&self, all: &[T]) -> Vec<T> {
+        match self {
+            OneOrAll::One(one) => vec![*one],
+            OneOrAll::All => all.to_vec(),
+        }
+    }
+}
+
+impl<T: FromStr<Err: ToString>> FromStr for OneOrAll<T> {
+    type Err = String;
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "all" => Ok(OneOrAll::All),
+            _ => s.parse().map(OneOrAll::One).map_err(|err: T::Err| format!("{}, all", err.to_string())),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CollectiveName {
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    Broadcast,
+}
+
+impl FromStr for CollectiveName {
+    type Err = String;
+    fn from_str(s: &str) -> Result<Self, String> {
+        Ok(match s {
+            "all_reduce" => CollectiveName::AllReduce,
+            "all_gather" => CollectiveName::AllGather,
+            "reduce_scatter" => CollectiveName::ReduceScatter,
+            "broadcast" => CollectiveName::Broadcast,
+            _ => {
+                return Err(format!(
+                    "unknown collective `{s}`; known: all_reduce, all_gather, reduce_scatter, broadcast"
+                ));
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> Args {
+        Args::try_parse_from(std::iter::once("ringlab-perf").chain(line.split_whitespace())).unwrap()
+    }
+
+    #[test]
+    fn sizes_take_suffixes_and_fractions() {
+        let size = |s: &str| s.parse::<Size>().map(|size| size.0).ok();
+        assert_eq!(size("8"), Some(8));
+        assert_eq!((size("1K"), size("4m"), size("1G")), (Some(1 << 10), Some(4 << 20), Some(1 << 30)));
+        assert_eq!(size("1.5K"), Some(1536));
+        assert_eq!([size(""), size("K"), size("-1"), size("1T"), size("1e30"), size("nan")], [None; 6]);
+    }
+
+    #[test]
+    fn a_factor_multiplies_and_a_step_adds_up_to_the_end() {
+        assert_eq!(args("-b 1K -e 16K -f 4").sizes().collect::<Vec<_>>(), [1024, 4096, 16384]);
+        assert_eq!(args("-b 1 -e 10 -i 4").sizes().collect::<Vec<_>>(), [1, 5, 9]);
+        assert_eq!(args("-b 8 -e 8 -f 2").sizes().collect::<Vec<_>>(), [8]);
+    }
+
+    #[test]
+    fn flags_that_contradict_each_other_are_refused() {
+        let refused = |line: &str| args(line).validate().unwrap_err();
+        assert!(refused("-b 2K -e 1K").contains("-b 2048 is above -e 1024"));
+        assert!(refused("-b 0 -e 1K -f 2").contains("stays 0"));
+        assert!(refused("-b 1 -e 2 -i 0").contains("never reaches"));
+        assert!(refused("--collective broadcast -g 2 -r 2").contains("-r 2 is not a rank"));
+        assert!(args("-b 0 -e 0").validate().is_ok());
+    }
+
+    #[test]
+    fn all_runs_every_type_and_reduction_where_there_is_one() {
+        assert_eq!(args("-d all -o all").ops().len(), 5);
+        assert_eq!(args("-o all --collective all_gather").ops(), [RedOp::Sum]);
+        assert_eq!(args("-d half").dtype.list(&DType::ALL), [DType::F16]);
+    }
+}

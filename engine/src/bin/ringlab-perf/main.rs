@@ -1,0 +1,179 @@
+//! `ringlab-perf`: measures and checks a collective with nccl-tests' flags and table. See `--help` for what is timed.
+
+mod args;
+mod bench;
+mod report;
+mod table;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use ringlab_engine::exec::{Backend, ExecError, Hardware};
+use ringlab_engine::plan;
+use ringlab_engine::types::{Collective, DType, RedOp};
+
+use self::args::Args;
+use self::bench::{Measured, Settings, Shape};
+
+const WRONG: u8 = 1;
+const CANNOT_RUN: u8 = 3;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if let Err(why) = args.validate() {
+        Args::command().error(ErrorKind::ValueValidation, why).exit();
+    }
+    match run(&args) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(WRONG),
+        Err(why) => {
+            eprintln!("ringlab-perf: {why}");
+            ExitCode::from(CANNOT_RUN)
+        }
+    }
+}
+
+/// Returns the number of wrong elements over all lines.
+fn run(args: &Args) -> Result<u64, String> {
+    let collective = args.collective();
+    let plan =
+        plan::generate(args.algo, collective, args.ranks, args.channels()).map_err(|err| err.to_string())?;
+    let settings = Settings {
+        backend: args.backend,
+        plan,
+        slot_bytes: args.slot_bytes(),
+        devices: devices(args).map_err(|err| err.to_string())?,
+        deadline: Duration::from_secs(args.timeout),
+        iters: args.iters,
+        rounds: args.rounds,
+        warmup: args.warmup,
+        checks: args.check,
+    };
+    let mut run =
+        Run { settings, out: std::io::stdout(), rows: vec![], wrong: 0, busbw: vec![], hardware: None };
+    run.introduce(args)?;
+    for dtype in args.dtype.list(&DType::ALL) {
+        for op in args.ops() {
+            for bytes in args.sizes() {
+                run.line(bytes, dtype, op)?;
+            }
+        }
+    }
+    run.conclude(args)
+}
+
+struct Run {
+    settings: Settings,
+    out: std::io::Stdout,
+    rows: Vec<serde_json::Value>,
+    wrong: u64,
+    busbw: Vec<f64>,
+    hardware: Option<Hardware>,
+}
+
+impl Run {
+    fn print(&mut self, text: &str) -> Result<(), String> {
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        written.map_err(|err| format!("cannot write the table: {err}"))
+    }
+
+    fn introduce(&mut self, args: &Args) -> Result<(), String> {
+        let Settings { backend, plan, slot_bytes, devices, iters, rounds, warmup, checks, .. } =
+            &self.settings;
+        let (step, kind) = match args.step_factor {
+            2.. => (args.step_factor, "factor"),
+            _ => (args.step_bytes.0, "bytes"),
+        };
+        let on = match backend {
+            Backend::Cpu => "threads of this process".into(),
+            Backend::Cuda => format!("devices {devices:?}, rank r on the (r mod {})-th", devices.len()),
+        };
+        let text = format!(
+            "# ringlab-perf {} backend {backend}\n\
+             # Collective test starting: {} {}\n\
+             # ranks {} channels {} slot {slot_bytes} minBytes {} maxBytes {} step: {step}({kind}) warmup iters: {warmup} iters: {iters} \
+             rounds: {rounds} (median) validation: {checks}\n\
+             #\n# Using {on}\n{}\n",
+            env!("CARGO_PKG_VERSION"),
+            plan.collective.name(),
+            args.algo,
+            plan.ranks,
+            plan.channels,
+            args.min_bytes.0,
+            args.max_bytes.0,
+            table::header(),
+        );
+        self.print(&text)
+    }
+
+    fn line(&mut self, bytes: u64, dtype: DType, op: RedOp) -> Result<(), String> {
+        let collective = self.settings.plan.collective;
+        let shape = Shape::new(collective, self.settings.plan.ranks, bytes, dtype);
+        let redop = if collective.reduces() { op.name() } else { "none" };
+        let root = match collective {
+            Collective::Broadcast { root } => i64::from(root.0),
+            _ => -1,
+        };
+        self.print(&table::preamble(shape.bytes, shape.count, dtype.name(), redop, root))?;
+        let out_of_place = self.half(shape, dtype, op, false)?;
+        let in_place = self.half(shape, dtype, op, true)?;
+        self.print("\n")?;
+        for (measured, place) in [(&out_of_place, "out of place"), (&in_place, "in place")] {
+            if let Some(w) = &measured.first_wrong {
+                eprintln!(
+                    "{place}: rank {} element {}: expected {}, got {}",
+                    w.rank, w.index, w.expected, w.got
+                );
+            }
+        }
+        self.rows.push(report::row(shape, dtype.name(), redop, root, &out_of_place, &in_place));
+        Ok(())
+    }
+
+    fn half(&mut self, shape: Shape, dtype: DType, op: RedOp, in_place: bool) -> Result<Measured, String> {
+        let measured =
+            bench::measure(&self.settings, shape, dtype, op, in_place).map_err(|err| format!("\n{err}"))?;
+        self.print(&table::cells(&measured.cells))?;
+        self.wrong += measured.cells.wrong.unwrap_or(0);
+        self.busbw.push(measured.cells.busbw);
+        self.hardware = Some(measured.hardware.clone());
+        Ok(measured)
+    }
+
+    fn conclude(mut self, args: &Args) -> Result<u64, String> {
+        let mean = self.busbw.iter().sum::<f64>() / self.busbw.len().max(1) as f64;
+        let verdict = if self.wrong == 0 { "OK" } else { "FAILED" };
+        let text = format!(
+            "# {:<20} : {} {verdict}\n# {:<20} : {mean:.6} \n#\n# Collective test concluded: {} {}\n",
+            "Out of bounds values",
+            self.wrong,
+            "Avg bus bandwidth",
+            self.settings.plan.collective.name(),
+            args.algo,
+        );
+        self.print(&text)?;
+        if let (Some(path), Some(hardware)) = (&args.json, &self.hardware) {
+            let file =
+                report::file(&self.settings, hardware, &args.algo.to_string(), self.rows, self.wrong, mean);
+            let text = format!("{file:#}\n");
+            std::fs::write(path, text).map_err(|err| format!("cannot write {}: {err}", path.display()))?;
+        }
+        Ok(self.wrong)
+    }
+}
+
+/// The devices ranks are spread over: those named, or all there are but no more than ranks.
+fn devices(args: &Args) -> Result<Vec<u32>, ExecError> {
+    match args.backend {
+        Backend::Cpu => Ok(vec![]),
+        Backend::Cuda if !args.devices.is_empty() => Ok(args.devices.clone()),
+        Backend::Cuda => cuda_devices(args.ranks),
+    }
+}
+
+fn cuda_devices(_ranks: u32) -> Result<Vec<u32>, ExecError> {
+    Err(ExecError::Refused("this build has no CUDA back end".into()))
+}
