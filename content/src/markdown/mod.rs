@@ -273,8 +273,10 @@ impl<'a, 's> Writer<'a, 's> {
     /// Characters that were meant as markup and were not read as such.
     fn leftover_markup(&mut self, text: &str, range: Range<usize>) {
         let Some(raw) = self.text.text.get(range.clone()) else { return };
-        // Behind a backslash a sign is meant as itself.
-        let bare = |sign: &str| raw.match_indices(sign).map(|(i, _)| i).find(|&i| !raw[..i].ends_with('\\'));
+        let before = &self.text.text[..range.start];
+        // Behind a backslash a sign is meant as itself; the backslash may stand before this piece of text.
+        let escaped = |at: usize| if at == 0 { before.ends_with('\\') } else { raw[..at].ends_with('\\') };
+        let bare = |sign: &str| raw.match_indices(sign).map(|(at, _)| at).find(|&at| !escaped(at));
         let problems = [
             (
                 "$",
