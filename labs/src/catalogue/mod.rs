@@ -1,5 +1,17 @@
 //! What a lab is: loaded from `labs/catalogue/<id>/lab.toml` (feature `catalogue`), shown by `web`, enforced by the server.
 
+#[cfg(feature = "catalogue")]
+mod load;
+#[cfg(feature = "catalogue")]
+mod markdown;
+#[cfg(feature = "catalogue")]
+mod reader;
+#[cfg(feature = "catalogue")]
+mod schema;
+
+#[cfg(feature = "catalogue")]
+pub use load::{Catalogue, CatalogueError, CatalogueErrors};
+
 use serde::{Deserialize, Serialize};
 
 use crate::job::{Backend, Limits};
