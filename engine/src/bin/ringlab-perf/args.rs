@@ -22,7 +22,7 @@ elements that an out-of-place execution changed. Exit code: 0 all right, 1 #wron
 
 /// Measures and checks a collective on the Ringlab engine, in the manner of nccl-tests.
 #[derive(Debug, Parser)]
-#[command(version, after_help = WHAT_IS_TIMED)]
+#[command(name = "ringlab-perf", version, after_help = WHAT_IS_TIMED)]
 pub struct Args {
     /// Ranks. CPU: each is one thread per channel. CUDA: spread over the devices in turn; ranks may share one.
     #[arg(short = 'g', long = "ngpus", value_name = "RANKS", default_value_t = 1,

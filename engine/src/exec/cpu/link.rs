@@ -1,5 +1,4 @@
-//! Connections between two threads: a FIFO of [`SLOTS`] slots and a counting semaphore, both on monotonic 64-bit counters, and the
-//! bounded wait that everything here waits with.
+//! Connections between two threads: a FIFO of [`SLOTS`] slots and a counting semaphore, both on monotonic 64-bit counters.
 //!
 //! # Why the orderings suffice
 //!
@@ -16,16 +15,11 @@
 //!
 //! Counters only grow and live as long as the session: at a billion steps a second 64 bits last 584 years.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::memory::{Region, Window};
+use super::wait::Padded;
 use crate::plan::SLOTS;
-
-/// A value alone on its cache line and the neighbour that the prefetcher drags along, so that producer and consumer do not fight.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct Padded<T>(pub T);
 
 pub struct Link {
     tail: Padded<AtomicU64>,
@@ -120,93 +114,6 @@ impl Link {
     }
 }
 
-/// How the threads of a session wait, and how they are all stopped.
-#[derive(Debug)]
-pub struct Waiting {
-    /// Carries no data: whoever sees it raised only stops. Hence `Relaxed` everywhere.
-    stop: AtomicBool,
-    spins: u32,
-}
-
-/// A wait ended without what it waited for: its deadline passed or another thread had stopped the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stopped;
-
-impl Waiting {
-    /// Spinning helps only while the other side can run at the same time.
-    pub fn new(threads: usize) -> Waiting {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Waiting { stop: AtomicBool::new(false), spins: if threads <= cores { 400 } else { 20 } }
-    }
-
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    pub fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    pub fn reset(&self) {
-        self.stop.store(false, Ordering::Relaxed);
-    }
-
-    /// Tries until it gets something: spinning first, then giving the processor to whoever can run, and at last (the peer is far
-    /// behind) sleeping in short naps. Past the deadline it stops the whole run.
-    pub fn until<T>(&self, deadline: Instant, mut attempt: impl FnMut() -> Option<T>) -> Result<T, Stopped> {
-        for _ in 0..self.spins {
-            if let Some(got) = attempt() {
-                return Ok(got);
-            }
-            std::hint::spin_loop();
-        }
-        for round in 0u64.. {
-            if let Some(got) = attempt() {
-                return Ok(got);
-            }
-            if self.stopped() {
-                return Err(Stopped);
-            }
-            if round.is_multiple_of(16) && Instant::now() >= deadline {
-                self.stop();
-                return Err(Stopped);
-            }
-            match round {
-                ..4096 => std::thread::yield_now(),
-                _ => std::thread::sleep(Duration::from_micros(50)),
-            }
-        }
-        unreachable!("2^64 rounds")
-    }
-}
-
-/// All threads of a session meet here. Counts arrivals since the run began.
-#[derive(Debug, Default)]
-pub struct Barrier {
-    arrivals: Padded<AtomicU64>,
-}
-
-impl Barrier {
-    /// Only while no thread runs a plan.
-    pub fn reset(&self) {
-        self.arrivals.0.store(0, Ordering::Relaxed);
-    }
-
-    /// The `round`-th meeting (from 1) of `threads` threads. What any of them did before happens before what any does after: each
-    /// arrival is a read-modify-write with `Release`, which continues the release sequence of those before it, so the `Acquire` load of
-    /// the last one's value synchronises with all.
-    pub fn meet(
-        &self,
-        waiting: &Waiting,
-        deadline: Instant,
-        round: u64,
-        threads: u64,
-    ) -> Result<(), Stopped> {
-        self.arrivals.0.fetch_add(1, Ordering::AcqRel);
-        waiting.until(deadline, || (self.arrivals.0.load(Ordering::Acquire) >= round * threads).then_some(()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,14 +146,5 @@ mod tests {
         link.signal();
         link.signal();
         assert!(link.try_wait() && link.try_wait() && !link.try_wait());
-    }
-
-    #[test]
-    fn a_wait_ends_at_its_deadline_and_stops_the_others() {
-        let waiting = Waiting::new(1);
-        let started = Instant::now();
-        let got = waiting.until(started + Duration::from_millis(20), || None::<()>);
-        assert_eq!(got, Err(Stopped));
-        assert!(waiting.stopped() && started.elapsed() >= Duration::from_millis(20));
     }
 }

@@ -1,7 +1,7 @@
 //! Plans on threads: one per rank and channel, connected by FIFOs in shared memory.
 //!
 //! [`open`] compiles the plan ([`program`]), allocates ([`buffers`], [`memory`]), connects ([`link`]) and starts the threads ([`team`]);
-//! they run the steps ([`run`]) with the loops of [`ops`]. Between executions of a run all threads meet in a barrier, as kernel
+//! they run the steps ([`run`]) with the loops of [`ops`] and wait for each other in [`wait`]. Between executions of a run all threads meet in a barrier, as kernel
 //! boundaries do on a GPU, because a plan orders accesses to peers' buffers within one execution only.
 
 mod buffers;
@@ -13,17 +13,19 @@ mod ops;
 mod program;
 mod run;
 mod team;
+mod wait;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::buffers::Buffers;
 use self::check::Share;
-use self::link::{Barrier, Link, Waiting};
+use self::link::Link;
 use self::memory::Region;
 use self::ops::Kernels;
 use self::run::{RunJob, Shared, ThreadResult};
 use self::team::{Panicked, Team};
+use self::wait::{Barrier, Waiting};
 use super::{CheckReport, ExecError, Hardware, Session, SessionSpec, Stall, Timing};
 use crate::data::Exact;
 use crate::plan::layout::Layout;
@@ -57,7 +59,7 @@ pub fn open(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
 pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
     let SessionSpec { plan, dtype, op, deadline, .. } = &spec;
     let (dtype, op, ranks, channels) = (*dtype, *op, plan.ranks, plan.channels);
-    let (programs, links) = program::compile(plan, spec.in_place).map_err(ExecError::Refused)?;
+    let (programs, links) = program::compile(plan).map_err(ExecError::Refused)?;
     Exact::new(0, dtype, op, ranks).map_err(|err| ExecError::Refused(err.to_string()))?;
     if ranks.checked_mul(channels).is_none_or(|threads| threads > MAX_THREADS) {
         return Err(ExecError::Refused(format!(

@@ -96,6 +96,9 @@ own_accumulator!(i64, |v: i64, ranks: u32| v / i64::from(ranks));
 
 // The 16-bit floats compute in f32.
 
+/// Values converted at a time.
+const PART: usize = 512;
+
 impl Element for f16 {
     type Acc = f32;
 
@@ -105,7 +108,6 @@ impl Element for f16 {
     }
 
     fn combine<O: Combine<f32>>(acc: &mut [f32], src: &[f16]) {
-        const PART: usize = 512;
         let mut wide = [0f32; PART];
         for (acc, src) in acc.chunks_mut(PART).zip(src.chunks(PART)) {
             let wide = &mut wide[..src.len()];
@@ -119,8 +121,12 @@ impl Element for f16 {
     }
 
     fn divide(values: &mut [f16], ranks: u32) {
-        for v in values {
-            *v = f16::from_f32(v.to_f32() / ranks as f32);
+        let mut wide = [0f32; PART];
+        for values in values.chunks_mut(PART) {
+            let wide = &mut wide[..values.len()];
+            values.convert_to_f32_slice(wide);
+            f32::divide(wide, ranks);
+            values.convert_from_f32_slice(wide);
         }
     }
 }

@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::buffers::{Buffers, Len};
-use super::link::{Barrier, Link, Stopped, Waiting};
+use super::link::Link;
 use super::memory::Window;
 use super::ops::Kernels;
 use super::program::{Action, Instr, Peer, Program};
+use super::wait::{Barrier, Stopped, Waiting};
 use crate::exec::{Stall, WaitKind};
 
 /// What all threads of a session share while they run.
@@ -63,6 +64,7 @@ pub fn run(shared: &Shared, thread: usize, job: &RunJob) {
     let program = &shared.programs[thread];
     let mut thread_run = ThreadRun {
         shared,
+        thread,
         program,
         deadline: job.epoch,
         tile: 0,
@@ -76,7 +78,7 @@ pub fn run(shared: &Shared, thread: usize, job: &RunJob) {
     if let Some(most) = job.trace {
         thread_run.result.records.reserve_exact(most);
     }
-    let ended = thread_run.iterations(thread, job);
+    let ended = thread_run.iterations(job);
     debug_assert!(ended.is_ok() || shared.waiting.stopped());
     let mut slot = shared.results[thread].lock().expect("nothing panics while it holds a result");
     *slot = thread_run.result;
@@ -84,6 +86,7 @@ pub fn run(shared: &Shared, thread: usize, job: &RunJob) {
 
 struct ThreadRun<'a> {
     shared: &'a Shared,
+    thread: usize,
     program: &'a Program,
     deadline: Instant,
     tile: u64,
@@ -97,9 +100,8 @@ struct ThreadRun<'a> {
 }
 
 impl<'a> ThreadRun<'a> {
-    fn iterations(&mut self, thread: usize, job: &RunJob) -> Result<(), Stopped> {
+    fn iterations(&mut self, job: &RunJob) -> Result<(), Stopped> {
         let Shared { barrier, waiting, buffers, .. } = self.shared;
-        let threads = self.shared.programs.len() as u64;
         let mut round = 0;
         let mut started = job.epoch;
         for _ in 0..job.iters {
@@ -112,16 +114,16 @@ impl<'a> ThreadRun<'a> {
             if let Some(ranks) = self.shared.average {
                 // Peers may read this output directly until their programs end.
                 round += 1;
-                barrier.meet(waiting, self.deadline, round, threads)?;
+                barrier.meet(waiting, self.thread, self.deadline, round)?;
                 for tile in buffers.output_tiles(self.program.rank, self.program.channel.0) {
                     (self.shared.kernels.divide)(tile, ranks);
                 }
             }
             // The next execution may overwrite what a peer still reads in this one: a plan orders its own steps only.
             round += 1;
-            barrier.meet(waiting, self.deadline, round, threads)?;
+            barrier.meet(waiting, self.thread, self.deadline, round)?;
             let now = Instant::now();
-            if thread == 0 {
+            if self.thread == 0 {
                 self.result.iterations.push(now - started);
             }
             started = now;
@@ -161,6 +163,7 @@ impl<'a> ThreadRun<'a> {
         match (instr.action, instr.from, instr.to) {
             (Action::Signal, _, Some(to)) => {
                 self.shared.links[to.link].signal();
+                self.shared.waiting.wake(to.thread);
                 Ok(0)
             }
             (Action::Wait, Some(from), _) => {
@@ -233,10 +236,12 @@ impl<'a> ThreadRun<'a> {
 
         if let Some(from) = instr.from {
             shared.links[from.link].free();
+            shared.waiting.wake(from.thread);
         }
         let mut moved = read_from_peers;
         if let Some(to) = instr.to {
             shared.links[to.link].post(elems);
+            shared.waiting.wake(to.thread);
             moved += u64::from(to.rank != self.program.rank);
         }
         self.result.moved += moved * bytes as u64;
@@ -254,7 +259,7 @@ impl<'a> ThreadRun<'a> {
             return Ok(got);
         }
         let start = self.timed.then(Instant::now);
-        let got = self.shared.waiting.until(self.deadline, attempt);
+        let got = self.shared.waiting.until(self.thread, self.deadline, attempt);
         if let Some(start) = start {
             self.waited += start.elapsed();
         }
