@@ -35,7 +35,8 @@ pub struct Span {
     pub to: Option<Rank>,
     pub bytes: u64,
     pub start_ns: u64,
-    /// When the step had what it was waiting for (data, credit, signal): `start_ns..ready_ns` is waiting, the rest is moving.
+    /// When the step had what it was waiting for (data, credit, signal): `start_ns..ready_ns` is waiting, the rest is moving. A step
+    /// over several chunks may wait for each; all its waiting is then counted here, before all its moving.
     pub ready_ns: u64,
     pub end_ns: u64,
 }

@@ -95,7 +95,7 @@ pub struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub devices: Vec<u32>,
 
-    /// Bytes of a FIFO slot; a connection has eight (default: CPU 64K, CUDA 512K, NCCL's).
+    /// Bytes of a FIFO slot; a connection has eight (default: CPU 256K, CUDA 512K as in NCCL).
     #[arg(long, value_name = "SIZE")]
     pub slot: Option<Size>,
 
@@ -168,7 +168,7 @@ impl Args {
     pub fn slot_bytes(&self) -> usize {
         self.slot.map_or(
             match self.backend {
-                Backend::Cpu => 64 << 10,
+                Backend::Cpu => 256 << 10,
                 Backend::Cuda => 512 << 10,
             },
             |slot| slot.0 as usize,
