@@ -16,7 +16,8 @@ impl Block<'_, '_> {
             self.line_of_check(line, at, &mut names, &mut numbers, &mut rows);
             at += line.len();
         }
-        if numbers.is_empty() {
+        let is_code = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        if !body.text.lines().any(is_code) {
             self.problem("a `check` block has lines `expression = value`; this one has none");
         }
         self.outline("check", numbers.join("; "));

@@ -17,6 +17,9 @@ pub(super) struct TableState {
     column: usize,
 }
 
+pub(super) const ALONE: &str =
+    "a figure stands alone in its paragraph: put an empty line before and after it";
+
 /// Ids that the page itself uses.
 const TAKEN: [&str; 2] = ["terms", "notes"];
 const TAKEN_PREFIXES: [&str; 5] = ["term-", "note-", "fig-", "quiz-", "chapter-"];
@@ -33,10 +36,7 @@ impl<'a> Writer<'a, '_> {
                 let alt: String = self.events[inside].iter().map(|(event, _)| plain_of(event)).collect();
                 return self.figure(&dest_url, &title, &alt, image);
             }
-            return self.error(
-                image.start,
-                "a figure stands alone in its paragraph: put an empty line before and after it",
-            );
+            self.error(image.start, ALONE);
         }
         if self.place == Place::Inline {
             if self.depth > 0 || !self.out.is_empty() {
@@ -101,7 +101,7 @@ impl<'a> Writer<'a, '_> {
             Tag::Emphasis => self.out.push_str("<em>"),
             Tag::Strong => self.out.push_str("<strong>"),
             Tag::Strikethrough => self.out.push_str("<del>"),
-            // An HTML block: its `Html` events carry the error. The rest is not switched on.
+            // The rest is not switched on.
             _ => {}
         }
     }
@@ -150,8 +150,9 @@ impl<'a> Writer<'a, '_> {
         }
         let previous = self.state.toc.last().map_or(1, |entry| entry.level);
         if !(2..=4).contains(&level) {
-            self.error(at, "use `##`, `###` and `####`; the title comes from the front matter");
-        } else if level > previous + 1 {
+            return self.error(at, "use `##`, `###` and `####`; the title comes from the front matter");
+        }
+        if level > previous + 1 {
             self.error(
                 at,
                 format!(

@@ -188,13 +188,7 @@ impl<'a, 's> Writer<'a, 's> {
             }
             Event::InlineMath(tex) => self.formula(&tex, false, range),
             Event::DisplayMath(tex) => self.formula(&tex, true, range),
-            Event::Html(html) | Event::InlineHtml(html) => {
-                let message = format!(
-                    "raw HTML is not allowed: `{}`; write Markdown, or put code between backquotes",
-                    html.trim()
-                );
-                self.error(range.start, message);
-            }
+            Event::Html(html) | Event::InlineHtml(html) => self.raw_html(&html, range.start),
             Event::FootnoteReference(name) => self.footnote_reference(&name, range),
             Event::SoftBreak => {
                 let next_is_cjk = match self.events.get(self.at) {
@@ -268,11 +262,21 @@ impl<'a, 's> Writer<'a, 's> {
         self.after_cjk = text.chars().next_back().is_some_and(crate::words::is_cjk);
     }
 
+    fn raw_html(&mut self, html: &str, at: usize) {
+        let html = html.trim();
+        self.error(
+            at,
+            format!("raw HTML is not allowed: `{html}`; write Markdown, or put code between backquotes"),
+        );
+    }
+
     /// Characters that were meant as markup and were not read as such.
     fn leftover_markup(&mut self, text: &str, range: Range<usize>) {
         let Some(raw) = self.text.text.get(range.clone()) else { return };
-        // Behind a backslash a sign is meant as itself.
-        let bare = |sign: &str| raw.match_indices(sign).map(|(i, _)| i).find(|&i| !raw[..i].ends_with('\\'));
+        let before = &self.text.text[..range.start];
+        // Behind a backslash a sign is meant as itself; the backslash may stand before this piece of text.
+        let escaped = |at: usize| if at == 0 { before.ends_with('\\') } else { raw[..at].ends_with('\\') };
+        let bare = |sign: &str| raw.match_indices(sign).map(|(at, _)| at).find(|&at| !escaped(at));
         let problems = [
             (
                 "$",
@@ -308,14 +312,22 @@ impl<'a, 's> Writer<'a, 's> {
             Tag::Link { link_type, dest_url, title, .. } => self.link(link_type, &dest_url, &title, range),
             Tag::Image { .. } => {
                 self.skip();
-                self.error(
-                    range.start,
-                    "a figure stands alone in its paragraph: put an empty line before and after it",
-                );
+                self.error(range.start, flow::ALONE);
             }
             Tag::FootnoteDefinition(name) => self.footnote_definition(&name, range),
             Tag::Paragraph => self.paragraph(range),
+            Tag::HtmlBlock => {
+                let inside = self.skip();
+                let html: String = match self.events.get(inside.start) {
+                    Some((Event::Html(html), _)) => html.to_string(),
+                    _ => String::new(),
+                };
+                self.raw_html(&html, range.start);
+            }
             tag => self.open(tag, range),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
