@@ -18,13 +18,34 @@ const CUDA_WORDS: [&str; 12] = [
     "clock64",
 ];
 
-const PLAN_HEAD: [&str; 11] =
-    ["plan", "collective", "ranks", "channels", "chunks", "scratch", "rank", "channel", "for", "in", "root"];
+/// Words of the plan language (`engine/src/plan/LANGUAGE.md`); a test holds them against its own texts.
+const PLAN_WORDS: [&str; 20] = [
+    "plan",
+    "collective",
+    "ranks",
+    "channels",
+    "chunks",
+    "scratch",
+    "every",
+    "rank",
+    "channel",
+    "let",
+    "for",
+    "in",
+    "if",
+    "else",
+    "from",
+    "to",
+    "with",
+    "into",
+    "of",
+    "root",
+];
 
 const PLAN_STEPS: [&str; 10] = [
     "send",
     "recv",
-    "recv_reduce",
+    "recv_reduce_copy",
     "recv_reduce_send",
     "recv_reduce_copy_send",
     "recv_copy_send",
@@ -34,7 +55,7 @@ const PLAN_STEPS: [&str; 10] = [
     "wait",
 ];
 
-const PLAN_BUFFERS: [&str; 3] = ["input", "output", "tmp"];
+const PLAN_BUFFERS: [&str; 2] = ["input", "output"];
 
 /// A stretch of C++ without strings or comments: CUDA's own words get their class, the rest keeps `class`.
 pub(super) fn cuda(text: &str, class: Option<Class>, out: &mut Spans) {
@@ -50,7 +71,7 @@ pub(super) fn plan(code: &str, out: &mut Spans) {
         each_piece(code, |piece, is_word| {
             let class = match piece {
                 _ if !is_word => None,
-                _ if PLAN_HEAD.contains(&piece) => Some(Class::Keyword),
+                _ if PLAN_WORDS.contains(&piece) => Some(Class::Keyword),
                 _ if PLAN_STEPS.contains(&piece) => Some(Class::Function),
                 _ if PLAN_BUFFERS.contains(&piece) => Some(Class::Type),
                 _ if piece.starts_with(|c: char| c.is_ascii_digit()) => Some(Class::Number),
@@ -123,5 +144,36 @@ fn each_piece(text: &str, mut piece: impl FnMut(&str, bool)) {
         let length = rest.find(|c| is_word(c) != word).unwrap_or(rest.len());
         piece(&rest[..length], word);
         rest = &rest[length..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringlab_engine::plan::text::parametric;
+    use ringlab_engine::plan::{Algorithm, text};
+    use ringlab_engine::text::Lang;
+    use ringlab_engine::types::Collective;
+
+    use super::*;
+
+    #[test]
+    fn every_statement_of_the_plan_language_starts_with_a_word_known_here() {
+        let mut lines = 0;
+        for algorithm in Algorithm::ALL {
+            let Ok(code) = parametric(algorithm, Collective::AllReduce, 4, 1, Lang::Zh) else {
+                panic!("{algorithm} has no text")
+            };
+            assert!(text::parse(&code).is_ok(), "{code}");
+            for line in code
+                .lines()
+                .map(|line| line.split('#').next().unwrap_or("").trim())
+                .filter(|line| !line.is_empty())
+            {
+                let first = line.split([' ', ':']).next().unwrap();
+                assert!(PLAN_WORDS.contains(&first) || PLAN_STEPS.contains(&first), "`{first}` of {line}");
+                lines += 1;
+            }
+        }
+        assert!(lines > 20);
     }
 }

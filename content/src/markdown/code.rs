@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event};
 
+use ringlab_engine::plan;
+
 use super::{Place, Writer};
 use crate::block;
 use crate::highlight::Language;
@@ -39,6 +41,9 @@ impl<'a> Writer<'a, '_> {
             self.error(at, "this fence is never closed; end the block with a line of ```");
         }
         if let Ok(language) = name.parse::<Language>() {
+            if language == Language::Plan {
+                self.whole_plan(&code, body_start);
+            }
             return self.code(language, &code, at);
         }
         if !block::KINDS.contains(&name) {
@@ -72,6 +77,25 @@ impl<'a> Writer<'a, '_> {
                 self.flush();
                 self.segments.push(segment);
             }
+        }
+    }
+
+    /// A text that starts with the header of a plan is a whole one: a reader may copy it, so it must be read by the engine.
+    fn whole_plan(&mut self, code: &str, start: usize) {
+        let starts = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        if !code.lines().find(starts).is_some_and(|line| line.starts_with("plan ")) {
+            return;
+        }
+        if let Err(error) = plan::text::parse(code) {
+            let line_start: usize =
+                code.split_inclusive('\n').take((error.line as usize).saturating_sub(1)).map(str::len).sum();
+            let line = code[line_start..].lines().next().unwrap_or("");
+            let column: usize =
+                line.chars().take((error.column as usize).saturating_sub(1)).map(char::len_utf8).sum();
+            self.error(
+                start + line_start + column,
+                format!("this plan cannot be read: {}", error.message.en),
+            );
         }
     }
 
