@@ -76,7 +76,7 @@ fn contents(toc: &[TocEntry]) -> impl IntoView + use<> {
 
 fn list(title: &'static str, class: &'static str, items: &[String]) -> Option<impl IntoView + use<>> {
     (!items.is_empty()).then(|| {
-        let items: Vec<_> = items.iter().map(|item| view! { <li>{item.clone()}</li> }).collect();
+        let items: Vec<_> = items.iter().map(|item| view! { <li inner_html=item.clone()></li> }).collect();
         view! {
             <section class=format!("plain-list {class}")>
                 <h2>{title}</h2>
