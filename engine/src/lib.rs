@@ -10,3 +10,4 @@ pub mod plan;
 pub mod text;
 pub mod trace;
 pub mod types;
+pub mod verify;

@@ -11,6 +11,7 @@ mod wellformed;
 pub use generate::{Algorithm, GenerateError, MAX_CHANNELS, MAX_RANKS, generate};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use wellformed::operands;
 pub use wellformed::{Location, MAX_CHUNKS, MAX_SCRATCH, Malformed};
 
 use crate::types::{ChannelId, Collective, Rank};
@@ -33,7 +34,8 @@ pub const VERSION: u32 = 1;
 ///   chunk of a block may be shorter. A step over scratch alone moves whole tiles.
 /// - `Signal`/`Wait` is a counting semaphore per ordered pair and channel without a limit: it orders direct accesses to a peer's buffer.
 /// - Out of place, the input is read-only. In place, input and output share memory (all-reduce, broadcast: the same; all-gather: input
-///   is the output's block `rank`; reduce-scatter: output is the input's block `rank`). No step has the input as destination.
+///   is the output's block `rank`; reduce-scatter: output is the input's block `rank`). No step has the input as
+///   destination. A copy of a chunk onto itself, as in place, touches nothing: a peer may be reading it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     pub version: u32,
