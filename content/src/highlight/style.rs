@@ -4,7 +4,7 @@ use crate::html::push;
 
 use super::Class;
 
-/// Class, colour on light paper, colour on dark. Contrast is at least 4.5:1 on `#f6f8fa` and `#161b22`; the test computes it.
+/// Class, colour on light paper, colour on dark. The test holds their contrast against every background of the theme.
 const COLOURS: [(Class, &str, &str); 9] = [
     (Class::Comment, "#57606a", "#8b949e"),
     (Class::String, "#0a5c2f", "#7ee2a8"),
@@ -19,27 +19,13 @@ const COLOURS: [(Class, &str, &str); 9] = [
 
 /// The whole style sheet. `ringlab-content-check --write-css FILE` writes it.
 ///
-/// The theme follows the system unless an ancestor says otherwise with `data-theme="light"` or `"dark"` on the root element.
+/// The theme is the page's `color-scheme`, as for every other colour of the site.
 pub fn style_sheet() -> String {
     let mut css = String::from(
         "/* Written by ringlab-content-check --write-css. Change content/src/highlight/style.rs instead. */\n",
     );
-    let block = |css: &mut String, selector: &str, indent: &str, dark: bool| {
-        push(css, format_args!("{indent}{selector} {{"));
-        for (class, light_colour, dark_colour) in COLOURS {
-            let colour = if dark { dark_colour } else { light_colour };
-            push(css, format_args!(" --{}: {colour};", class.name()));
-        }
-        css.push_str(" }\n");
-    };
-    block(&mut css, ":root", "", false);
-    css.push_str("@media (prefers-color-scheme: dark) {\n");
-    block(&mut css, ":root:not([data-theme=\"light\"])", "  ", true);
-    css.push_str("}\n");
-    block(&mut css, ":root[data-theme=\"dark\"]", "", true);
-    for (class, ..) in COLOURS {
-        let name = class.name();
-        push(&mut css, format_args!(".{name} {{ color: var(--{name}); }}\n"));
+    for (class, light, dark) in COLOURS {
+        push(&mut css, format_args!(".{} {{ color: light-dark({light}, {dark}); }}\n", class.name()));
     }
     css.push_str(".hl-c { font-style: italic; }\n");
     // Paper takes no colours from a screen's theme.
@@ -67,9 +53,22 @@ mod tests {
 
     #[test]
     fn code_can_be_read_in_both_themes() {
-        for (class, light, dark) in COLOURS {
-            assert!(contrast(light, "#f6f8fa") >= 4.5, "{class:?} on light: {}", contrast(light, "#f6f8fa"));
-            assert!(contrast(dark, "#161b22") >= 4.5, "{class:?} on dark: {}", contrast(dark, "#161b22"));
+        // `--paper`, `--surface` and `--raised` of web/assets/css/theme.css.
+        for (light_paper, dark_paper) in
+            [("#fbfaf5", "#14191b"), ("#f2efe6", "#1c2326"), ("#ffffff", "#20282b")]
+        {
+            for (class, light, dark) in COLOURS {
+                assert!(
+                    contrast(light, light_paper) >= 4.5,
+                    "{class:?} on {light_paper}: {}",
+                    contrast(light, light_paper)
+                );
+                assert!(
+                    contrast(dark, dark_paper) >= 4.5,
+                    "{class:?} on {dark_paper}: {}",
+                    contrast(dark, dark_paper)
+                );
+            }
         }
     }
 
