@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ringlab_labs::catalogue::{Catalogue, CatalogueErrors};
+use ringlab_labs::catalogue::{Catalogue, CatalogueErrors, LabView};
 
 fn real() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("catalogue")
@@ -33,13 +33,21 @@ fn errors(name: &str, file: &str, change: impl Fn(String) -> String) -> Vec<Stri
 }
 
 #[test]
-fn the_real_catalogue_holds_its_labs() {
+fn the_real_catalogue_holds_both_labs() {
     let catalogue = Catalogue::load(&real()).unwrap_or_else(|e| panic!("{e}"));
     let labs: Vec<(&str, u32, f64)> =
         catalogue.iter().map(|lab| (lab.id.as_str(), lab.chapter, lab.max_marks)).collect();
-    assert_eq!(labs, [("busbw", 8, 12.0)]);
+    assert_eq!(labs, [("busbw", 8, 12.0), ("ring-allreduce", 12, 10.0)]);
     assert!(catalogue.get("busbw").unwrap().body.zh.contains("<h2>"));
     assert!(catalogue.get("../busbw").is_none());
+}
+
+#[test]
+fn a_lab_reaches_the_browser_unchanged() {
+    for lab in Catalogue::load(&real()).unwrap().iter() {
+        let sent = serde_json::to_string(lab).unwrap();
+        assert_eq!(serde_json::from_str::<LabView>(&sent).unwrap(), *lab);
+    }
 }
 
 #[test]

@@ -37,7 +37,6 @@ pub(super) struct Work {
 }
 
 /// A finished job with everything valid.
-#[expect(dead_code, reason = "a lab that predicts reads the parameters and the prediction")]
 pub(super) struct Run<'a> {
     pub lab: &'a LabView,
     pub params: &'a Values,

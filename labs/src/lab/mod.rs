@@ -4,6 +4,7 @@
 
 mod busbw;
 mod checker;
+mod ring_allreduce;
 mod sheet;
 mod show;
 
@@ -32,6 +33,7 @@ pub struct Compiled {
 fn find(id: &str) -> Option<&'static dyn Checker> {
     match id {
         "busbw" => Some(&busbw::Busbw),
+        "ring-allreduce" => Some(&ring_allreduce::RingAllReduce),
         _ => None,
     }
 }

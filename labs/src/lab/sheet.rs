@@ -38,18 +38,19 @@ impl Ruling {
         }
     }
 
-    /// The run did not bring what the check is about.
-    pub fn unmeasured(what: &str) -> Ruling {
+    /// The run did not bring what the check is about; named in both languages.
+    pub fn unmeasured(zh: &str, en: &str) -> Ruling {
         Ruling::decided(
             false,
             "",
             "",
             Text::new(
                 format!(
-                    "这次运行没有带回可用的测量（{what}），判不了。请重跑一次；再出现就把运行编号交给管理员。"
+                    "这次运行没有带回可用的测量（{zh}），判不了。请重跑一次；再出现就把运行编号交给管理员。"
                 ),
                 format!(
-                    "the run brought back no usable measurement of {what}. Run again; if it repeats, report the run's number"
+                    "The run brought back no usable measurement of {en}. Run again; if it repeats, report \
+                     the run's number."
                 ),
             ),
         )

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Duration;
 
+use ringlab_engine::exec::{SessionSpec, cpu};
+use ringlab_engine::plan::{Step, text};
 use ringlab_labs::Compiled;
 use ringlab_labs::catalogue::{Catalogue, LabView};
 use ringlab_labs::job::{
@@ -67,6 +70,42 @@ pub fn task_result(
         comm_steps,
         trace: None,
     }
+}
+
+/// Really runs a task on the CPU backend, as a runner's worker does.
+pub fn execute(task: &CollectiveTask) -> TaskResult {
+    let plan = text::parse(&task.plan).unwrap().plan;
+    let comm_steps = plan.programs.iter().map(|program| communicating(&program.steps)).max().unwrap();
+    let spec = SessionSpec {
+        plan,
+        block: task.block,
+        dtype: task.dtype,
+        op: task.op,
+        in_place: task.in_place,
+        slot_bytes: 1 << 16,
+        deadline: Duration::from_secs(20),
+        devices: Vec::new(),
+        trace_spans: 0,
+    };
+    let mut session = cpu::open(spec).unwrap();
+    session.fill(3).unwrap();
+    session.run(1).unwrap();
+    let check = session.check(3).unwrap();
+    let timing = session.run(task.iterations).unwrap();
+    let times = timing.iterations.iter().map(|time| time.as_secs_f64() * 1e6).collect();
+    let mut result = task_result(task, times, timing.moved_bytes, comm_steps);
+    (result.elements, result.wrong) = (check.elements, check.wrong);
+    result
+}
+
+fn communicating(steps: &[Step]) -> u32 {
+    let talks = |step: &&Step| match step {
+        Step::Copy { src, .. } => src.rank.is_some(),
+        Step::Reduce { srcs, .. } => srcs.iter().any(|src| src.rank.is_some()),
+        Step::Signal { .. } | Step::Wait { .. } => false,
+        _ => true,
+    };
+    steps.iter().filter(talks).count() as u32
 }
 
 /// Names of a form, to fill it with anything.

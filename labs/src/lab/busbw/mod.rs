@@ -129,7 +129,11 @@ fn correct(run: &Run, instance: &Instance) -> Ruling {
     let results: Vec<&TaskResult> = instance.rows().filter_map(|row| result_of(run.result, row)).collect();
     let rows = instance.rows().count();
     if results.len() < rows {
-        return Ruling::unmeasured(&format!("{} of {rows} collectives", rows - results.len()));
+        let missing = rows - results.len();
+        return Ruling::unmeasured(
+            &format!("{rows} 个 collective 中的 {missing} 个"),
+            &format!("{missing} of {rows} collectives"),
+        );
     }
     let elements: u64 = results.iter().fold(0, |sum, task| sum.saturating_add(task.elements));
     let wrong: u64 = results.iter().fold(0, |sum, task| sum.saturating_add(task.wrong));
@@ -142,7 +146,8 @@ fn correct(run: &Run, instance: &Instance) -> Ruling {
                 "{rows} 个 collective 的输出共比对 {elements} 个元素，错 {wrong} 个。算错了的通信，再快也不叫带宽。"
             ),
             format!(
-                "{elements} output elements of {rows} collectives were compared, {wrong} wrong. A wrong result has no bandwidth, however fast it came."
+                "{elements} output elements of {rows} collectives were compared, {wrong} wrong. A wrong \
+                 result has no bandwidth, however fast it came."
             ),
         ),
     )
@@ -150,7 +155,8 @@ fn correct(run: &Run, instance: &Instance) -> Ruling {
 
 fn bandwidth(run: &Run, row: &Row, bus: bool, answer: Option<f64>, check: &str) -> Ruling {
     let (Some(us), Some(answer)) = (mean_us(run.result, row), answer) else {
-        return Ruling::unmeasured(&format!("row {}", row.label.to_uppercase()));
+        let row = row.label.to_uppercase();
+        return Ruling::unmeasured(&format!("{row} 行"), &format!("row {row}"));
     };
     let algbw = gbps(row.size(), us);
     let expected = if bus { algbw * row.factor() } else { algbw };
@@ -172,10 +178,10 @@ fn broken(run: &Run, instance: &Instance, answers: &Values) -> (Ruling, Ruling) 
     let row = &instance.printed[instance.broken_row];
     let (Some(got_row), Some(got_column)) = (answers.integer("broken_row"), answers.text("broken_column"))
     else {
-        return (Ruling::unmeasured("the printed table"), Ruling::unmeasured("the printed table"));
+        return (unprinted(), unprinted());
     };
     let Some(us) = mean_us(run.result, row) else {
-        return (Ruling::unmeasured("the printed table"), Ruling::unmeasured("the printed table"));
+        return (unprinted(), unprinted());
     };
     let expected_row = instance.broken_row as i64 + 1;
     let column = instance.broken_column;
@@ -184,4 +190,8 @@ fn broken(run: &Run, instance: &Instance, answers: &Values) -> (Ruling, Ruling) 
         Ruling::decided(got_row == expected_row, expected_row.to_string(), got_row.to_string(), why.clone()),
         Ruling::decided(got_column == column.name(), column.name(), got_column, why),
     )
+}
+
+fn unprinted() -> Ruling {
+    Ruling::unmeasured("表二", "table 2")
 }

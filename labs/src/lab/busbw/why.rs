@@ -22,8 +22,8 @@ pub(super) fn bandwidth(row: &Row, us: f64, bus: bool, wrong: Option<f64>) -> Te
     if bus {
         let factor = factor(row);
         let product = significant(algbw * row.factor(), 5);
-        why.zh.push_str(&format!("busbw = algbw × {factor} = {product} GB/s。"));
-        why.en.push_str(&format!(" busbw = algbw × {factor} = {product} GB/s."));
+        why.zh.push_str(&format!("busbw = {rate} × {factor} = {product} GB/s。"));
+        why.en.push_str(&format!(" busbw = {rate} × {factor} = {product} GB/s."));
     }
     if let Some(slip) = wrong.and_then(|answer| slip(row, us, bus, answer)) {
         why.zh.push_str(&slip.zh);
@@ -33,13 +33,13 @@ pub(super) fn bandwidth(row: &Row, us: f64, bus: bool, wrong: Option<f64>) -> Te
     why
 }
 
-/// The factor as it is derived, with its value.
+/// The factor as it is derived.
 fn factor(row: &Row) -> String {
-    let (n, value) = (row.ranks, significant(row.factor(), 5));
+    let n = row.ranks;
     if row.factor() > 1.0 {
-        format!("2 × ({n} − 1)/{n} = {value}")
+        format!("2 × ({n} − 1)/{n}")
     } else if row.factor() < 1.0 {
-        format!("({n} − 1)/{n} = {value}")
+        format!("({n} − 1)/{n}")
     } else {
         "1".to_owned()
     }
@@ -64,7 +64,8 @@ fn slip(row: &Row, us: f64, bus: bool, answer: f64) -> Option<Text> {
             right * other_size,
             Text::new(
                 "你的数对应另一种 size 约定：请看 count 在这个 collective 里数的是谁的元素。",
-                "Yours follows from the other size convention: see whose elements `count` counts in this collective.",
+                "Yours follows from the other size convention: see whose elements `count` counts in this \
+                 collective.",
             ),
         ),
         (
@@ -114,7 +115,8 @@ pub(super) fn broken(row: &Row, column: Column, us: f64, iterations: u32) -> Tex
                 }
             ),
             format!(
-                "Row {label}: algbw × time = {} B, which the size cell denies, while algbw and busbw agree on their factor: so it is the size. The cell held {}.",
+                "Row {label}: algbw × time = {} B, which the size cell denies, while algbw and busbw \
+                 agree on their factor: so it is the size. The cell held {}.",
                 row.size(),
                 if row.size() == row.part() { "all ranks' buffers together" } else { "one rank's part" }
             ),
@@ -126,7 +128,8 @@ pub(super) fn broken(row: &Row, column: Column, us: f64, iterations: u32) -> Tex
                 iterations - 1
             ),
             format!(
-                "Row {label}: size fits count, busbw/algbw is right, only size/time is not algbw: so it is the time, {} µs in truth. The total was divided by {} instead of {iterations}.",
+                "Row {label}: size fits count, busbw/algbw is right, only size/time is not algbw: so it \
+                 is the time, {} µs in truth. The total was divided by {} instead of {iterations}.",
                 right(us),
                 iterations - 1
             ),
@@ -137,7 +140,8 @@ pub(super) fn broken(row: &Row, column: Column, us: f64, iterations: u32) -> Tex
                 right(algbw)
             ),
             format!(
-                "Row {label}: algbw fits neither size/time on its left nor busbw on its right, while those two agree: so it is algbw, {} GB/s in truth. The cell was computed with 2^30.",
+                "Row {label}: algbw fits neither size/time on its left nor busbw on its right, while \
+                 those two agree: so it is algbw, {} GB/s in truth. The cell was computed with 2^30.",
                 right(algbw)
             ),
         ),
@@ -148,7 +152,8 @@ pub(super) fn broken(row: &Row, column: Column, us: f64, iterations: u32) -> Tex
                 right(algbw * row.factor())
             ),
             format!(
-                "Row {label}: size/time = algbw holds, but busbw/algbw is not {}: so it is busbw, {} GB/s in truth. The cell took another collective's factor.",
+                "Row {label}: size/time = algbw holds, but busbw/algbw is not {}: so it is busbw, {} GB/s \
+                 in truth. The cell took another collective's factor.",
                 factor(row),
                 right(algbw * row.factor())
             ),
