@@ -65,7 +65,7 @@ fn a_ring_moves_two_times_n_minus_one_over_n_and_every_element_is_right() {
     let folder = Folder::new();
     let (events, outcome) = done(&job(vec![task(Algorithm::Ring, 4)]), folder.path());
     let result = &outcome.tasks[0];
-    assert_eq!((result.elements, result.wrong, result.comm_steps), (2 * 4 * 1000, 0, 7));
+    assert_eq!((result.elements, result.wrong, result.comm_steps), (2 * 4 * 1000, 0, 6));
     // 1000 floats in 4 chunks: each rank sends 2 (4 - 1) chunks; chunks end on 16 bytes, so 252, 252, 252 and 244 elements.
     assert_eq!(result.moved_bytes.iter().sum::<u64>(), 2 * 3 * 4000);
     assert!(result.moved_bytes.iter().all(|&n| n.abs_diff(6000) <= 2 * 8 * 4), "{:?}", result.moved_bytes);
@@ -121,6 +121,19 @@ fn tasks_of_one_job_run_one_after_another_in_place_and_with_other_types() {
     assert_eq!(outcome.tasks[2].times_us, Vec::<f64>::new(), "nothing was timed");
     let reported = events.iter().filter(|e| matches!(e.body, EventBody::TaskDone { .. })).count();
     assert_eq!(reported, 3);
+}
+
+#[test]
+fn a_plan_that_loses_a_step_is_refused_with_its_counter_example() {
+    let mut spec = task(Algorithm::Ring, 3);
+    // Rank 2 no longer receives what rank 1 sends it last.
+    let at = spec.plan.rfind("recv ").expect("a ring ends with a recv");
+    let end = at + spec.plan[at..].find('\n').unwrap_or(spec.plan.len() - at);
+    spec.plan.replace_range(at..end, "");
+    let failure = failed(&job(vec![spec]));
+    assert_eq!(failure.kind, FailureKind::Job);
+    assert!(failure.message.contains("the plan is refused"), "{}", failure.message);
+    assert!(failure.message.contains("rank"), "says where: {}", failure.message);
 }
 
 #[test]

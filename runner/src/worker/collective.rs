@@ -8,6 +8,7 @@ use std::time::Duration;
 use ringlab_engine::exec::{self, ExecError, Session, SessionSpec};
 use ringlab_engine::plan::layout::Layout;
 use ringlab_engine::plan::{self, Plan, SLOTS, Step};
+use ringlab_engine::verify;
 use ringlab_labs::job::{Backend, CollectiveTask, JobSpec, Level, TaskResult, WrongElement};
 
 use super::sink::Sink;
@@ -112,7 +113,7 @@ pub fn run(
     Ok((result, produced))
 }
 
-/// The task's plan, parsed, and its communication steps.
+/// The task's plan, parsed and proved, and its communication steps.
 fn proven_plan(task: &CollectiveTask, sink: &mut Sink<File>) -> Result<(Plan, u32), Stop> {
     let parsed = plan::text::parse(&task.plan)
         .map_err(|e| Stop::job(format!("Task {}: the plan cannot be read: {e}", task.id)))?;
@@ -127,21 +128,12 @@ fn proven_plan(task: &CollectiveTask, sink: &mut Sink<File>) -> Result<(Plan, u3
             plan.ranks
         )));
     }
-    let comm_steps = plan.programs.iter().map(|p| p.steps.iter().filter(|s| communicates(s)).count()).max();
-    let comm_steps = comm_steps.unwrap_or(0) as u32;
-    let message = format!("Plan {}: {comm_steps} communication steps per rank and channel.", plan.name);
-    sink.log(Level::Info, "engine", message)?;
-    Ok((plan, comm_steps))
-}
-
-/// Whether a step moves data between ranks.
-fn communicates(step: &Step) -> bool {
-    match step {
-        Step::Signal { .. } | Step::Wait { .. } => false,
-        Step::Copy { src, .. } => src.rank.is_some(),
-        Step::Reduce { srcs, .. } => srcs.iter().any(|src| src.rank.is_some()),
-        _ => true,
-    }
+    let proof = verify::verify(&plan, task.in_place).map_err(|refusal| {
+        let reason = refusal.message_in(&parsed.lines).en;
+        Stop::job(format!("Task {}: the plan is refused: {reason}", task.id))
+    })?;
+    report::proof(&plan, &proof, task, sink)?;
+    Ok((plan, proof.comm_steps))
 }
 
 /// Refuses a job whose buffers alone exceed its memory limit, with the figures, before anything is allocated.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use ringlab_engine::exec::{CheckReport, Hardware, Timing};
 use ringlab_engine::plan::Plan;
 use ringlab_engine::plan::layout::Layout;
+use ringlab_engine::verify::Proof;
 use ringlab_labs::job::{CollectiveTask, JobSpec, Level};
 
 use super::sink::Sink;
@@ -50,6 +51,26 @@ pub fn task<W: Write>(task: &CollectiveTask, sink: &mut Sink<W>) -> io::Result<(
             task.dtype,
             bytes(size),
             if task.in_place { "in place" } else { "out of place" }
+        ),
+    )
+}
+
+pub fn proof<W: Write>(
+    plan: &Plan,
+    proof: &Proof,
+    task: &CollectiveTask,
+    sink: &mut Sink<W>,
+) -> io::Result<()> {
+    sink.log(Level::Info, "engine", format!("Plan {}: {}", plan.name, proof.summary().en))?;
+    let block = task.block as f64 * task.dtype.size() as f64;
+    let in_bytes = |blocks: f64| bytes((blocks * block).round() as u64);
+    sink.log(
+        Level::Info,
+        "engine",
+        format!(
+            "At this size: {} through the busiest rank; no plan can do with less than {}.",
+            in_bytes(proof.busiest.blocks()),
+            in_bytes(proof.lower_bound.blocks())
         ),
     )
 }
