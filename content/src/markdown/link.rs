@@ -13,7 +13,8 @@ impl Writer<'_, '_> {
         let words = self.capture();
         let at = range.start;
         if let LinkType::WikiLink { has_pothole } = kind {
-            return self.term(url, has_pothole.then_some(words), at);
+            // In a table the bar is written `\|`, and pulldown-cmark leaves the backslash with the id.
+            return self.term(url.trim_end_matches('\\'), has_pothole.then_some(words), at);
         }
         if !title.is_empty() {
             self.error(at, "a link has no title; say it in the text");
