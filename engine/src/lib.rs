@@ -3,10 +3,12 @@
 //! Pure (no operating system, compiles to WebAssembly): [`types`], [`data`], [`plan`], [`verify`], [`cost`], [`topo`], [`sim`],
 //! [`trace`]. Native (feature `native`): [`exec`].
 
+pub mod cost;
 pub mod data;
 #[cfg(feature = "native")]
 pub mod exec;
 pub mod plan;
+pub mod sim;
 pub mod text;
 pub mod trace;
 pub mod types;

@@ -1,0 +1,127 @@
+//! Runs a plan against a [`SimModel`] instead of a clock, and yields the timeline a real run would have on such a machine.
+//!
+//! Every rank and channel is a worker that executes its steps in order. A transfer queues on the sender's way out, on the link and on the
+//! receiver's way in, and is over when the last of them is done; a receive frees a slot, which the sender knows one alpha later. Times
+//! are whole picoseconds and ties go to the lower rank, so that a simulation is the same everywhere.
+
+mod engine;
+
+use crate::cost::SimModel;
+use crate::plan::Plan;
+use crate::plan::layout::Layout;
+use crate::text::Text;
+use crate::trace::{Origin, Trace, VERSION};
+use crate::types::DType;
+
+/// Most chunk operations a simulation takes on: a second or two in a browser.
+pub const MAX_OPERATIONS: u64 = 4_000_000;
+/// Most spans a trace keeps; the rest is counted as dropped.
+pub const MAX_SPANS: usize = 200_000;
+
+/// Why there is no timeline.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{}", self.text().en)]
+pub enum SimError {
+    /// The plan's form is wrong; [`crate::verify`] says more.
+    Malformed(Text),
+    /// A number of the model is not positive, or `slot_bytes` is below 16.
+    Model {
+        what: &'static str,
+        got: f64,
+    },
+    TooLarge {
+        operations: u64,
+    },
+    /// The plan waits for ever; [`crate::verify`] says where.
+    Stopped,
+}
+
+impl SimError {
+    /// For people: what is wrong and what to do.
+    pub fn text(&self) -> Text {
+        match self {
+            SimError::Malformed(text) => text.clone(),
+            SimError::Model { what, got } => Text::new(
+                format!(
+                    "模型的 {what} 是 {got}，它要是有限的正数（alpha_ns 和 step_ns 可以是 0，slot_bytes 至少 16）。"
+                ),
+                format!(
+                    "{what} of the model is {got}; it must be finite and positive (alpha_ns and step_ns may be 0, slot_bytes \
+                     is at least 16)."
+                ),
+            ),
+            SimError::TooLarge { operations } => Text::new(
+                format!("模拟需要 {operations} 次操作，上限 {MAX_OPERATIONS}；请减小消息，或增大槽位。"),
+                format!(
+                    "the simulation takes {operations} operations, the limit is {MAX_OPERATIONS}; use a smaller message or \
+                     larger slots."
+                ),
+            ),
+            SimError::Stopped => Text::new(
+                "计划会一直等下去；请先用校验器检查。",
+                "the plan waits for ever; check it with the verifier first.",
+            ),
+        }
+    }
+}
+
+/// The timeline of one execution for a block of `block` elements.
+pub fn simulate(
+    plan: &Plan,
+    model: &SimModel,
+    block: u64,
+    dtype: DType,
+    slot_bytes: usize,
+) -> Result<Trace, SimError> {
+    Ok(run(plan, model, block, dtype, slot_bytes)?.0)
+}
+
+/// The trace, and the bytes that went from each rank to each other, at `from * ranks + to`.
+fn run(
+    plan: &Plan,
+    model: &SimModel,
+    block: u64,
+    dtype: DType,
+    slot_bytes: usize,
+) -> Result<(Trace, Vec<u64>), SimError> {
+    plan.check().map_err(|malformed| SimError::Malformed(malformed.message))?;
+    check_model(model, slot_bytes)?;
+    let layout = Layout::new(block, dtype.size(), plan.chunks, plan.channels, slot_bytes);
+    let per_tile: u64 =
+        plan.programs.iter().flat_map(|p| &p.steps).map(|s| u64::from(s.chunk_len().max(1))).sum();
+    let operations = per_tile.saturating_mul(layout.tiles());
+    if operations > MAX_OPERATIONS {
+        return Err(SimError::TooLarge { operations });
+    }
+    let mut engine = engine::Engine::new(plan, model, layout, dtype.size() as u64);
+    engine.run()?;
+    let engine::Engine { mut spans, dropped, traffic, .. } = engine;
+    spans.sort_by_key(|s| (s.start_ns, s.rank, s.channel, s.tile, s.step));
+    let origin = Origin::Simulated { model: model.to_string() };
+    let trace =
+        Trace { version: VERSION, origin, ranks: plan.ranks, channels: plan.channels, spans, dropped };
+    Ok((trace, traffic))
+}
+
+fn check_model(model: &SimModel, slot_bytes: usize) -> Result<(), SimError> {
+    // Bounds that keep every sum of picoseconds within 64 bits.
+    let bad = |what, got| Err(SimError::Model { what, got });
+    for (what, got) in [
+        ("link_gbps", model.link_gbps),
+        ("injection_gbps", model.injection_gbps),
+        ("local_gbps", model.local_gbps),
+    ] {
+        if !(1e-3..=1e9).contains(&got) {
+            return bad(what, got);
+        }
+    }
+    for (what, got) in [("alpha_ns", model.alpha_ns), ("step_ns", model.step_ns)] {
+        if !(0.0..=1e9).contains(&got) {
+            return bad(what, got);
+        }
+    }
+    if slot_bytes < 16 { bad("slot_bytes", slot_bytes as f64) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;
