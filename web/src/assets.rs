@@ -18,6 +18,8 @@ const STYLE: &str = concat!(
     include_str!("../assets/css/base.css"),
     include_str!("../assets/css/shell.css"),
     include_str!("../assets/css/prose.css"),
+    include_str!("../assets/css/content.css"),
+    include_str!("../assets/code.css"),
     include_str!("../assets/css/cards.css"),
     include_str!("../assets/css/chapter.css"),
     include_str!("../assets/css/forms.css"),

@@ -99,6 +99,8 @@ strings! {
     undo = "撤销", "Undo";
     reset_plan = "恢复原计划", "Back to the lab's plan";
     reset_form = "恢复默认值", "Back to the defaults";
+    hints = "提示", "Hints";
+    judged_on = "会判定的项目", "What will be judged";
     submit = "提交运行", "Submit and run";
     submitting = "正在提交…", "Submitting…";
     draft_kept = "草稿已存在本机浏览器里。", "The draft is kept in this browser.";
@@ -174,6 +176,10 @@ strings! {
     duration = "用时", "took";
     span_bytes = "字节", "bytes";
     peer = "对端", "peer";
+    rate = "速率", "rate";
+    kind_move = "搬运", "moving";
+    kind_reduce = "归约", "reducing";
+    kind_sync = "同步", "synchronising";
     steps_word = "步数", "steps";
     dropped = "跟踪缓冲区装不下而丢掉的区间数：", "Spans that did not fit the trace buffer and were dropped: ";
     by_rank = "按 rank 汇总", "By rank and channel";
@@ -194,6 +200,11 @@ strings! {
 
     // Widgets
     stepper_title = "环形 all-reduce，一步一步看", "Ring all-reduce, step by step";
+    stepper_title_gather = "环形 all-gather，一步一步看", "Ring all-gather, step by step";
+    stepper_title_scatter = "环形 reduce-scatter，一步一步看", "Ring reduce-scatter, step by step";
+    stepper_phase_reduce = "归约散布：途中的块边走边累加", "reduce-scatter: chunks gather contributions as they travel";
+    stepper_phase_gather = "全收集：算完的块转一圈", "all-gather: finished chunks go round";
+    stepper_source = "由引擎在浏览器里生成的计划推演得出（计算，非测量）；圆点表示这一块里已有哪些 rank 的贡献，S 是缓冲区大小。", "Computed from the engine's own plan in your browser, not measured. Dots show whose contributions a chunk holds; S is the buffer's size.";
     stepper_ranks = "rank 数", "Ranks";
     stepper_prev = "上一步", "Back";
     stepper_next = "下一步", "Forward";
@@ -211,6 +222,7 @@ strings! {
     calc_ranks = "rank 数 n", "Ranks n";
     calc_bytes = "字节数 S", "Bytes S";
     calc_time = "时间 t（微秒）", "Time t (microseconds)";
+    calc_factor = "系数", "factor";
     calc_rule = "nccl-tests 的约定：S 取输入、输出缓冲区中较大的一个。", "As nccl-tests has it: S is the larger of the input and the output buffer.";
     calc_bad = "填入正数才能计算。", "Fill in positive numbers to compute.";
 
@@ -285,6 +297,15 @@ pub fn marks(lang: Lang, n: f64) -> String {
         Lang::Zh => format!("{figure} 分"),
         Lang::En if figure == "1" => "1 mark".into(),
         Lang::En => format!("{figure} marks"),
+    }
+}
+
+/// `打开提示 2（扣 0.5 分）`
+pub fn open_hint(lang: Lang, number: usize, price: f64) -> String {
+    let price = marks(lang, price);
+    match lang {
+        Lang::Zh => format!("打开提示 {number}（扣 {price}）"),
+        Lang::En => format!("Open hint {number} (costs {price})"),
     }
 }
 

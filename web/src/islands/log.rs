@@ -1,9 +1,12 @@
 //! Lines of a job's log.
 
+use leptos::html::Ol;
+use leptos::prelude::*;
 use ringlab_labs::api::StreamEvent;
 use ringlab_labs::job::{EventBody, Level};
 use ringlab_labs::text::Lang;
 
+use super::stream::Live;
 use crate::format;
 use crate::strings as t;
 
@@ -54,4 +57,54 @@ pub fn phase_word(lang: Lang, phase: &str) -> &str {
         "upload" => t::phase_upload(lang),
         other => other,
     }
+}
+
+/// The log as it grows. `open`: shown at once; a finished run's log is folded.
+#[component]
+pub fn LogView(lang: Lang, live: Live, open: bool) -> impl IntoView {
+    let list = NodeRef::<Ol>::new();
+    // Follows the end, unless somebody has scrolled up to read.
+    let follows = RwSignal::new(true);
+    let scrolled = move |_| {
+        if let Some(list) = list.get() {
+            let rest = list.scroll_height() - list.scroll_top() - list.client_height();
+            follows.set(rest < 40);
+        }
+    };
+    Effect::new(move |_| {
+        live.lines.with(Vec::len);
+        if follows.get_untracked()
+            && let Some(list) = list.get()
+        {
+            request_animation_frame(move || list.set_scroll_top(list.scroll_height()));
+        }
+    });
+    view! {
+        <details class="run-log" open=open>
+            <summary>
+                <h2>{t::log(lang)}</h2>
+            </summary>
+            <p class="muted" hidden=move || !live.lines.with(Vec::is_empty)>
+                {t::log_empty(lang)}
+            </p>
+            <ol
+                class="log"
+                node_ref=list
+                role="log"
+                tabindex="0"
+                aria-label=t::log(lang)
+                hidden=move || live.lines.with(Vec::is_empty)
+                on:scroll=scrolled
+            >
+                <For each=move || live.lines.get() key=|line| line.key let:line>
+                    <li class=line.class>
+                        <span class="at">{line.at}</span>
+                        " "
+                        <span>{line.text}</span>
+                    </li>
+                </For>
+            </ol>
+        </details>
+    }
+    .into_any()
 }

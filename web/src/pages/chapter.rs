@@ -6,6 +6,9 @@ use ringlab_labs::text::Lang;
 
 use super::{chapter_address, course};
 use crate::document::{Rendered, address};
+use crate::islands::bandwidth_calculator::BandwidthCalculator;
+use crate::islands::quiz::QuizIsland;
+use crate::islands::ring_stepper::RingStepper;
 use crate::strings as t;
 
 pub(super) fn render(
@@ -15,7 +18,11 @@ pub(super) fn render(
     next: Option<ChapterMeta>,
 ) -> Rendered {
     let Chapter { meta, version: _, toc, segments } = chapter;
-    let islands = false;
+    let islands = segments.iter().any(|s| match s {
+        Segment::Quiz(_) => true,
+        Segment::Widget(widget) => is_known(&widget.kind),
+        Segment::Html { .. } | Segment::Lab { .. } => false,
+    });
     let scope = format!("{:02}-{}", meta.number, meta.slug);
     let segments: Vec<_> = segments.into_iter().map(|s| segment(lang, &scope, s)).collect();
     let body = view! {
@@ -92,8 +99,7 @@ fn segment(lang: Lang, scope: &str, segment: Segment) -> AnyView {
         Segment::Widget(widget) => widget_figure(lang, widget),
         Segment::Quiz(quiz) => {
             let key = format!("{scope}/{}", quiz.id);
-            view! { <div class="quiz" data-key=key><div class="prose" inner_html=quiz.prompt></div></div> }
-                .into_any()
+            view! { <QuizIsland lang=lang key=key quiz=quiz /> }.into_any()
         }
         Segment::Lab { id, html } => view! {
             <aside class="lab-call">
@@ -110,11 +116,31 @@ fn segment(lang: Lang, scope: &str, segment: Segment) -> AnyView {
     }
 }
 
+fn is_known(kind: &str) -> bool {
+    matches!(kind, "ring-stepper" | "bandwidth-calculator")
+}
+
 /// The fallback is the whole figure where no script runs, and gives way to the island where one does.
-fn widget_figure(_lang: Lang, widget: Widget) -> AnyView {
-    let Widget { kind, params: _, fallback } = widget;
-    view! { <figure class="widget" data-kind=kind><div class="prose" inner_html=fallback></div></figure> }
-        .into_any()
+fn widget_figure(lang: Lang, widget: Widget) -> AnyView {
+    let Widget { kind, params, fallback } = widget;
+    let island = match kind.as_str() {
+        "ring-stepper" => view! { <RingStepper lang=lang params=params /> }.into_any(),
+        "bandwidth-calculator" => view! { <BandwidthCalculator lang=lang params=params /> }.into_any(),
+        _ => {
+            return view! { <figure class="widget"><div class="prose" inner_html=fallback></div></figure> }
+                .into_any();
+        }
+    };
+    view! {
+        <figure class="widget" role="group" aria-label=t::widget(lang)>
+            <div class="no-wasm">
+                <p class="muted">{t::no_wasm(lang)}</p>
+                <div class="prose" inner_html=fallback></div>
+            </div>
+            <div class="needs-wasm">{island}</div>
+        </figure>
+    }
+    .into_any()
 }
 
 fn neighbour(

@@ -46,7 +46,7 @@ fn row(lang: Lang, chapter: &ChapterCard) -> AnyView {
         }
         .into_any(),
         None => view! {
-            <li class="announced">
+            <li class="announced" id=format!("chapter-{number:02}")>
                 <span class="chapter-number">{number}</span>
                 <div>
                     <h2>{chapter.title.clone()}</h2>

@@ -4,17 +4,19 @@ use leptos::prelude::*;
 use ringlab_content::types::ChapterMeta;
 use ringlab_labs::api::{JobView, RunnerView};
 use ringlab_labs::catalogue::LabView;
-use ringlab_labs::text::Lang;
+use ringlab_labs::job::Backend;
+use ringlab_labs::text::{Lang, Text};
 
 use super::{chapter_address, labs, runs_table};
 use crate::document::{Rendered, address};
+use crate::islands::lab_panel::LabPanel;
 use crate::strings as t;
 
 pub(super) fn render(
     lang: Lang,
     lab: LabView,
     seed: u64,
-    _runners: Vec<RunnerView>,
+    runners: Vec<RunnerView>,
     jobs: Vec<JobView>,
     chapter: Option<ChapterMeta>,
 ) -> Rendered {
@@ -32,6 +34,12 @@ pub(super) fn render(
         .into_any(),
         None => t::chapter_number(lang, number).into_any(),
     };
+    let mut online: Vec<Backend> = runners.iter().flat_map(|r| r.hardware.backends.clone()).collect();
+    online.sort_unstable();
+    online.dedup();
+    // The panel has no use for the instructions: they stay out of its data.
+    let lab = LabView { body: Text::new("", ""), ..lab };
+    let panel = view! { <LabPanel lang=lang lab=lab seed=seed online=online /> }.into_any();
     let body = view! {
         <div class="page lab-page">
             <header class="page-head">
@@ -50,7 +58,9 @@ pub(super) fn render(
                 </section>
                 <section class="lab-panel" aria-label=t::start_lab(lang)>
                     <p class="notice no-wasm">{t::lab_needs_js(lang)}</p>
-                    <p class="muted">{t::your_seed(lang)} " " <code>{seed}</code></p>
+                    <div class="needs-wasm">
+                        {panel}
+                    </div>
                 </section>
             </div>
             <section class="lab-runs">
@@ -64,6 +74,6 @@ pub(super) fn render(
         description: Some(summary),
         section: Some("labs"),
         body: body.into_any(),
-        islands: false,
+        islands: true,
     }
 }

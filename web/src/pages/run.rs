@@ -5,12 +5,13 @@ use ringlab_engine::trace::Trace;
 use ringlab_labs::api::{JobView, StreamEvent};
 use ringlab_labs::catalogue::LabView;
 use ringlab_labs::job::EventBody;
-use ringlab_labs::text::Lang;
+use ringlab_labs::text::{Lang, Text};
 
 use super::trace_table;
 use crate::document::{Rendered, address};
 use crate::format;
 use crate::islands::log::line_of;
+use crate::islands::run_panel::RunPanel;
 use crate::strings as t;
 
 pub(super) fn render(
@@ -33,6 +34,8 @@ pub(super) fn render(
             </section>
         }
     });
+    let lab = LabView { body: Text::new("", ""), ..lab };
+    let panel = view! { <RunPanel lang=lang job=job.clone() lab=lab /> }.into_any();
     let body = view! {
         <div class="page run-page">
             <header class="page-head">
@@ -44,7 +47,7 @@ pub(super) fn render(
                 <h1>{t::run_title(lang)}</h1>
                 <p class="meta">{created} " · " <code>{job.id.clone()}</code></p>
             </header>
-            <p>{super::state_badge(lang, &job.state)}</p>
+            {panel}
             <section class="no-wasm">
                 <h2>{t::log(lang)}</h2>
                 {log}
@@ -52,7 +55,7 @@ pub(super) fn render(
             {figures}
         </div>
     };
-    Rendered { title, description: None, section: Some("labs"), body: body.into_any(), islands: false }
+    Rendered { title, description: None, section: Some("labs"), body: body.into_any(), islands: true }
 }
 
 fn static_log(lang: Lang, events: &[StreamEvent]) -> AnyView {

@@ -6,10 +6,10 @@ use ringlab_content::types::{Chapter, ChapterMeta, Quiz, QuizKind, QuizOption, S
 use ringlab_engine::trace::{Origin, Span, Trace};
 use ringlab_engine::types::{ChannelId, Rank};
 use ringlab_labs::api::{JobState, JobView, RunnerView, StreamEvent};
-use ringlab_labs::catalogue::{ChoiceOption, Field, FieldKind, LabView};
+use ringlab_labs::catalogue::{CheckSpec, ChoiceOption, Field, FieldKind, Hint, LabView};
 use ringlab_labs::job::{
-    Artifact, Backend, Check, Event, EventBody, HardwareInfo, JobResult, Level, Marks, Submission, Table,
-    TaskResult, Verdict,
+    Artifact, Backend, Check, Event, EventBody, HardwareInfo, JobResult, Level, Limits, Marks, Submission,
+    Table, TaskResult, Verdict,
 };
 use ringlab_labs::text::{Lang, Text};
 use ringlab_labs::wire::{Failure, FailureKind};
@@ -118,6 +118,19 @@ pub fn lab() -> LabView {
             FieldKind::Number { min: 0.0, max: 1e6, default: None, unit: "GB/s".into() },
         )],
         takes_plan: true,
+        limits: Limits {
+            wall_ms: 60_000,
+            memory_bytes: 1 << 30,
+            output_bytes: 1 << 20,
+            collective_ms: 5_000,
+        },
+        checks: vec![CheckSpec {
+            id: "steps".into(),
+            title: Text::new("步数", "Steps"),
+            marks: 5.0,
+            tolerance: None,
+        }],
+        hints: vec![Hint { body: Text::new("<p>提示</p>", "<p>hint</p>"), price: 0.5 }],
         max_marks: 10.0,
     }
 }
@@ -162,6 +175,7 @@ pub fn job(state: JobState) -> JobView {
             params: BTreeMap::from([("ranks".into(), 4.into())]),
             prediction: BTreeMap::from([("steps".into(), 6.into())]),
             code: None,
+            hints: 0,
         },
         plan: None,
         runner: done.then(|| "local".into()),
