@@ -1,0 +1,71 @@
+//! What the server is told at start: flags, or the same by environment.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+
+/// Ringlab's server: pages, job API, dispatch to runners, storage.
+#[derive(Debug, Clone, Parser)]
+#[command(version)]
+pub struct Config {
+    /// Address to listen on; port 0 takes a free one.
+    #[arg(long, env = "RINGLAB_LISTEN", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Folder for the database and the artifacts; made when missing.
+    #[arg(long, env = "RINGLAB_DATA", default_value = ".ringlab/data")]
+    pub data: PathBuf,
+    /// Folder that holds content/, labs/catalogue/ and labs/measurements/.
+    #[arg(long, env = "RINGLAB_ROOT", default_value = ".")]
+    pub root: PathBuf,
+    /// Folder of the WASM build (ringlab.js, ringlab_bg.wasm); without it pages work as plain HTML.
+    #[arg(long, env = "RINGLAB_PKG")]
+    pub pkg: Option<PathBuf>,
+    /// Token that runners present; stored hashed. Without it only runners with an earlier, unrevoked token may connect.
+    #[arg(long, env = "RINGLAB_RUNNER_TOKEN", hide_env_values = true)]
+    pub runner_token: Option<String>,
+    /// URL under which browsers reach this server when a proxy stands before it. With https, cookies are marked Secure.
+    #[arg(long, env = "RINGLAB_PUBLIC_URL")]
+    pub public_url: Option<String>,
+    #[arg(long, env = "RINGLAB_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// How often a runner at work says that it lives.
+    #[arg(long, env = "RINGLAB_HEARTBEAT_MS", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..))]
+    pub heartbeat_ms: u64,
+    /// Without a heartbeat for this long a lease ends and the job is retried.
+    #[arg(long, env = "RINGLAB_LEASE_MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(50..))]
+    pub lease_ms: u64,
+    /// Attempts of a job before the runners' faults become its failure.
+    #[arg(long, env = "RINGLAB_MAX_ATTEMPTS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_attempts: u32,
+    /// Queued and running jobs one user may have at a time.
+    #[arg(long, env = "RINGLAB_MAX_ACTIVE_JOBS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_active_jobs: u32,
+    /// Largest artifact a runner may store.
+    #[arg(long, env = "RINGLAB_MAX_ARTIFACT_BYTES", default_value_t = 256 << 20)]
+    pub max_artifact_bytes: u64,
+    /// On SIGTERM or SIGINT: how long requests in flight may take to finish.
+    #[arg(long, env = "RINGLAB_SHUTDOWN_MS", default_value_t = 10_000)]
+    pub shutdown_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Config {
+    pub fn heartbeat(&self) -> Duration {
+        Duration::from_millis(self.heartbeat_ms)
+    }
+
+    pub fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms)
+    }
+
+    pub fn secure_cookies(&self) -> bool {
+        self.public_url.as_deref().is_some_and(|u| u.starts_with("https://"))
+    }
+}
