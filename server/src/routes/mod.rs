@@ -1,0 +1,81 @@
+//! Routes: one file per group, handlers and nothing else. Order of the layers, outermost first: request id and log, security
+//! headers, panics become 500, compression; under `/api` also problem details and the same-origin check.
+
+use std::any::Any;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post, put};
+use tokio::time::timeout;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+
+use crate::app::App;
+use crate::problem::{self, Problem};
+use crate::{extract, observe, security};
+
+mod answers;
+mod artifacts;
+mod events;
+mod files;
+mod health;
+mod jobs;
+mod labs;
+mod pages;
+mod runner;
+mod runners;
+
+/// Longest time to the head of a response (bodies and event streams may take longer).
+const REQUEST: Duration = Duration::from_secs(30);
+
+pub fn router(app: App) -> Router {
+    let quick = Router::new()
+        .route("/jobs", post(jobs::create).get(jobs::list))
+        .route("/jobs/{id}", get(jobs::show))
+        .route("/jobs/{id}/cancel", post(jobs::cancel))
+        .route("/jobs/{id}/answers", post(answers::create))
+        .route("/jobs/{id}/events", get(events::stream))
+        .route("/jobs/{id}/artifacts/{name}", get(artifacts::show))
+        .route("/jobs/{id}/perfetto", get(artifacts::perfetto))
+        .route("/labs/{name}/verify", post(labs::verify))
+        .route("/runners", get(runners::list))
+        .route("/runner", get(runner::connect))
+        .layer(from_fn(extract::whole_body))
+        .layer(from_fn(in_time));
+    let v1 = quick
+        // An upload of the largest artifact over a slow line takes longer; it has its own deadline and limit.
+        .route("/runner/artifacts/{name}", put(runner::upload));
+    let nothing = async || Problem::not_found();
+    let api = Router::new()
+        .nest("/v1", v1)
+        .route("/v1/", any(nothing))
+        .fallback(nothing)
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(app.clone(), security::same_origin))
+        .layer(from_fn(problem::render));
+    Router::new()
+        .nest("/api", api)
+        .route("/healthz", get(health::check))
+        .route("/metrics", get(health::metrics))
+        .merge(pages::router(&app))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(CompressionLayer::new())
+        .layer(from_fn_with_state(app.clone(), security::headers))
+        .layer(from_fn(observe::requests))
+        .with_state(app)
+}
+
+async fn in_time(request: Request, next: Next) -> Response {
+    match timeout(REQUEST, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => Problem::overloaded().into_response(),
+    }
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    Problem::internal(format_args!("a handler panicked: {}", text.unwrap_or("no message"))).into_response()
+}

@@ -1,0 +1,150 @@
+//! From a configuration to a running server, and to its end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use axum::serve::ListenerExt as _;
+use ringlab_labs::text::Lang;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::{App, Parts};
+use crate::blobs::Blobs;
+use crate::clock::UnixMs;
+use crate::config::Config;
+use crate::dispatch::Dispatcher;
+use crate::limits::Limiter;
+use crate::secret::TokenHash;
+use crate::site::Site;
+use crate::store::Store;
+use crate::stream::hub::Hub;
+use crate::{observe, routes};
+
+/// How often what nobody needs any more is forgotten, and how old it must be.
+const TIDY: Duration = Duration::from_secs(3600);
+const IDLE_GUEST: Duration = Duration::from_secs(30 * 24 * 3600);
+const OLD_CONNECTION: Duration = Duration::from_secs(7 * 24 * 3600);
+/// A shorter runner token can be guessed.
+const TOKEN_MIN: usize = 16;
+
+/// Opens everything, or says what is wrong with it.
+pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result<App> {
+    let (root, pkg) = (config.root.clone(), config.pkg.clone());
+    let site = tokio::task::spawn_blocking(move || Site::load(&root, pkg.as_deref())).await??;
+    let data = &config.data;
+    tokio::fs::create_dir_all(data)
+        .await
+        .with_context(|| format!("making the data folder {}", data.display()))?;
+    let file = data.join("ringlab.db");
+    let store = Store::open(&file).await.with_context(|| format!("opening {}", file.display()))?;
+    let blobs = Blobs::open(data.join("artifacts"), config.max_artifact_bytes)
+        .await
+        .with_context(|| format!("opening the artifact store in {}", data.display()))?;
+    let now = UnixMs::now();
+    match &config.runner_token {
+        Some(token) => {
+            if token.len() < TOKEN_MIN {
+                tracing::warn!("the runner token has fewer than {TOKEN_MIN} characters and can be guessed");
+            }
+            store.set_start_token(&TokenHash::of(token), now).await?;
+        }
+        None if !store.has_runner_token().await? => {
+            tracing::warn!("no runner can connect: start the server with --runner-token");
+        }
+        None => {}
+    }
+    store.disconnect_all_runners(now).await?;
+    // While the server was away nobody could send a heartbeat: whoever still works gets the time to come back.
+    let running = store.refresh_leases(now.plus(config.lease())).await?;
+    tracing::info!(
+        labs = site.catalogue.iter().count(),
+        chapters = site.library.chapters(Lang::Zh).count(),
+        running,
+        "opened {}",
+        file.display()
+    );
+    let hub = Arc::new(Hub::default());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let dispatcher = Arc::new(Dispatcher::new(store.clone(), hub.clone(), config.lease()));
+    Ok(App(Arc::new(Parts {
+        metrics: observe::install_metrics()?,
+        limiter: Limiter::default(),
+        tasks: TaskTracker::new(),
+        compute: Semaphore::new(cores),
+        config,
+        store,
+        blobs,
+        hub,
+        dispatcher,
+        site,
+        shutdown,
+    })))
+}
+
+/// Serves until `app.shutdown` is cancelled. Then: no new connections; event streams and runners' sockets end; requests in flight
+/// finish, for at most the configured time. `ready` hears the address.
+pub async fn run(app: App, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
+    let listen = app.config.listen;
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("listening on {listen}: choose another address with --listen"))?;
+    let address = listener.local_addr()?;
+    app.tasks.spawn(app.dispatcher.clone().run(app.shutdown.clone()));
+    app.tasks.spawn(app.dispatcher.clone().sweep(app.shutdown.clone()));
+    app.tasks.spawn(tidy(app.clone()));
+    let listener = listener.tap_io(|tcp| {
+        if let Err(error) = tcp.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY");
+        }
+    });
+    let service = routes::router(app.clone()).into_make_service_with_connect_info::<SocketAddr>();
+    let server =
+        axum::serve(listener, service).with_graceful_shutdown(app.shutdown.clone().cancelled_owned());
+    let server = tokio::spawn(server.into_future());
+    ready(address);
+    app.shutdown.cancelled().await;
+    tracing::info!("stopping");
+    app.tasks.close();
+    let deadline = Duration::from_millis(app.config.shutdown_ms);
+    let finished = timeout(deadline, async {
+        let served = server.await;
+        app.tasks.wait().await;
+        served
+    })
+    .await;
+    match finished {
+        Ok(served) => served.context("the server task ended")?.context("serving")?,
+        Err(_) => {
+            tracing::warn!("requests were still in flight after {} ms; leaving them", deadline.as_millis())
+        }
+    }
+    app.store.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn tidy(app: App) {
+    let mut tick = interval(TIDY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = app.shutdown.cancelled() => return,
+        }
+        app.metrics.run_upkeep();
+        let now = UnixMs::now();
+        let guests = app.store.forget_idle_guests(now.minus(IDLE_GUEST)).await;
+        let connections = app.store.forget_old_connections(now.minus(OLD_CONNECTION)).await;
+        match (guests, connections) {
+            (Ok(guests), Ok(connections)) => tracing::info!(guests, connections, "forgot what nobody needs"),
+            (guests, connections) => {
+                tracing::error!(?guests, ?connections, "tidying failed; trying again in an hour")
+            }
+        }
+    }
+}
