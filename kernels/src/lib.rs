@@ -1,1 +1,11 @@
 //! See README.md.
+
+mod cache;
+mod compile;
+mod kernel;
+mod nvrtc;
+
+pub use cache::{Cache, CacheOutcome};
+pub use compile::{Image, KernelError, compile, load};
+pub use kernel::{Arch, Element, Kernel, Reduction, Scope};
+pub use nvrtc::{version, why_missing};

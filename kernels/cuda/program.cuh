@@ -1,0 +1,154 @@
+// What a block runs. Host counterpart: engine/src/exec/cuda/image.rs, which lays these structures out byte by byte.
+//
+// A program is a list of phases; a phase is `waits`, then `moves`, then `posts`. Warp 0 waits and posts, one peer a lane; all warps
+// move. The moves of one phase are independent of each other.
+#pragma once
+#include "element.cuh"
+
+constexpr u32 SLOTS = 8;
+constexpr u16 NONE = 0xffff;
+
+enum Want : u16 { WANT_DATA = 0, WANT_CREDIT = 1, WANT_SIGNAL = 2 };
+
+struct Phase {
+    u32 first_wait, first_move, first_post;
+    u16 waits, moves, posts;
+    // Plan steps this phase carries out, for the count of dropped spans.
+    u16 steps;
+    u32 reserved;
+    // Bytes of the longest slice any move works on.
+    u64 longest;
+};
+static_assert(sizeof(Phase) == 32, "host layout");
+
+struct Wait {
+    u16 endpoint;
+    u16 want;
+    u32 step;
+};
+static_assert(sizeof(Wait) == 8, "host layout");
+
+struct Move {
+    // Bytes of the channel's slice of the chunk; a tile is a part of it.
+    u64 slice;
+    u32 first_src;
+    // Operands in memory: sources (a received slot comes before them), then one destination if there is one.
+    u16 srcs;
+    u16 has_dst;
+    u16 recv, send;
+    // Times each byte crosses between ranks.
+    u16 crossings;
+    // Common misalignment of all operands to 16 bytes, or MIXED.
+    u16 misaligned;
+};
+static_assert(sizeof(Move) == 24, "host layout");
+constexpr u16 MIXED = 16;
+
+// Where an operand starts; scratch stays put while input and output advance tile by tile.
+struct Operand {
+    u64 base;
+    u64 advances;
+};
+static_assert(sizeof(Operand) == 16, "host layout");
+
+// One side of a connection or semaphore as its block sees it.
+struct Endpoint {
+    // The counter this side writes (tail, head, signals, taken) and the one it watches (head, tail, none, signals).
+    u64* mine;
+    u64* theirs;
+    char* slots;
+    u32 peer;
+    u32 reserved;
+};
+static_assert(sizeof(Endpoint) == 32, "host layout");
+
+struct Header {
+    // Offset of the program's words in the image; its parts follow each other in the order of the counts.
+    u64 offset;
+    u32 bytes;
+    u32 phases, waits, moves, posts, operands, endpoints;
+    u32 rank, channel;
+    // Spans of the output this block averages, by index into the span table.
+    u32 first_span, spans;
+    u32 reserved;
+};
+static_assert(sizeof(Header) == 56, "host layout");
+
+struct OutputSpan {
+    u64 base;
+    u64 bytes;
+};
+
+struct Stall {
+    u32 valid;
+    u32 want;
+    u32 peer;
+    u32 step;
+    u64 tile, head, tail;
+};
+static_assert(sizeof(Stall) == 40, "host layout");
+
+struct TraceRecord {
+    u64 tile;
+    u32 phase;
+    u32 reserved;
+    // Begin of waiting, all waits over, all moves done, all posts done.
+    u64 begin, ready, moved, end;
+};
+static_assert(sizeof(TraceRecord) == 48, "host layout");
+
+struct Params {
+    const Header* headers;
+    const char* image;
+    const OutputSpan* spans;
+    u64 tiles;
+    // Bytes of a full tile.
+    u64 tile;
+    // Distance of two FIFO slots.
+    u64 slot;
+    u64 deadline_ns;
+    u32* abort;
+    Stall* stalls;
+    u64* moved;
+    // Block 0 stamps each launch: stamps[(*launches)++].
+    u64* stamps;
+    u64* launches;
+    u64 stamp_capacity;
+    // Meeting of all blocks of the session before an average is taken; `rounds` has one word a block.
+    u64* meeting;
+    u64* rounds;
+    u64 meeting_blocks;
+    TraceRecord* records;
+    u64* recorded;
+    u64* dropped;
+    u64 records_per_block;
+    u32 average;
+    // Bytes of shared memory for the program; a longer one is read from global memory.
+    u32 program_bytes;
+};
+static_assert(sizeof(Params) == 168, "host layout");
+
+struct EndpointState {
+    // Value of `mine`, and the latest value seen of `theirs`.
+    u64 count, seen;
+};
+
+// A program after it was brought close.
+struct Program {
+    const Phase* phases;
+    const Wait* waits;
+    const Move* moves;
+    const u16* posts;
+    const Operand* operands;
+    const Endpoint* endpoints;
+
+    // The order puts the strictest alignment first; `posts` come last.
+    __device__ Program(const char* words, const Header& h) {
+        operands = reinterpret_cast<const Operand*>(words);
+        endpoints = reinterpret_cast<const Endpoint*>(operands + h.operands);
+        phases = reinterpret_cast<const Phase*>(endpoints + h.endpoints);
+        moves = reinterpret_cast<const Move*>(phases + h.phases);
+        waits = reinterpret_cast<const Wait*>(moves + h.moves);
+        posts = reinterpret_cast<const u16*>(waits + h.waits);
+    }
+};

@@ -1,0 +1,154 @@
+// Moving and folding one tile of one move. Operands come in the plan's order, which fixes every rounding.
+#pragma once
+#include "memory.cuh"
+#include "program.cuh"
+
+// One move's tile, made ready: sources are `slot` (if received) and then operands in memory.
+struct Transfer {
+    const Operand* operands;
+    const char* in_slot;
+    char* out_slot;
+    char* dst;
+    u64 offset;
+    u32 srcs;
+    u32 bytes;
+    u16 misaligned;
+
+    __device__ Transfer(const Program& prog, const Move& m, const EndpointState* states, const Params& p, u64 tile)
+        : operands(prog.operands + m.first_src), in_slot(nullptr), out_slot(nullptr), dst(nullptr),
+          offset(tile * p.tile), srcs(m.srcs), misaligned(m.misaligned) {
+        bytes = static_cast<u32>(offset >= m.slice ? 0 : min(m.slice - offset, p.tile));
+        if (m.recv != NONE) in_slot = slot_of(prog, states, m.recv, p.slot);
+        if (m.send != NONE) out_slot = slot_of(prog, states, m.send, p.slot);
+        if (m.has_dst) dst = const_cast<char*>(at(operands[m.srcs]));
+    }
+
+    static __device__ char* slot_of(const Program& prog, const EndpointState* states, u16 e, u64 slot) {
+        return prog.endpoints[e].slots + (states[e].count % SLOTS) * slot;
+    }
+
+    __device__ const char* at(const Operand& o) const {
+        return reinterpret_cast<const char*>(o.base) + (o.advances ? offset : 0);
+    }
+
+    // Source `i` of `total()`.
+    __device__ const char* src(u32 i) const {
+        if (in_slot != nullptr) {
+            if (i == 0) return in_slot;
+            i -= 1;
+        }
+        return at(operands[i]);
+    }
+
+    __device__ u32 total() const { return srcs + (in_slot != nullptr); }
+};
+
+template <class E, class R>
+struct Mover {
+    using Store = typename E::Store;
+    using Acc = typename E::Acc;
+    static constexpr u32 LANES = Pack<E>::LANES;
+    // 16-byte accesses a thread has in flight. Widened 16-bit elements take twice the registers.
+    static constexpr u32 COPY_DEPTH = 4;
+    static constexpr u32 FOLD_DEPTH = sizeof(Store) == 2 ? 2 : 4;
+
+    static __device__ __forceinline__ void put(const Transfer& t, u32 at, uint4 v) {
+        if (t.dst != nullptr) store_vector(t.dst + at, v);
+        if (t.out_slot != nullptr) store_vector(t.out_slot + at, v);
+    }
+
+    // `DEPTH` vectors, a warp's width apart, from byte `at`.
+    template <u32 DEPTH>
+    static __device__ __forceinline__ void copy(const Transfer& t, const char* src, u32 at) {
+        uint4 v[DEPTH];
+#pragma unroll
+        for (u32 d = 0; d < DEPTH; d++) v[d] = load_vector(src + at + d * 512);
+#pragma unroll
+        for (u32 d = 0; d < DEPTH; d++) put(t, at + d * 512, v[d]);
+    }
+
+    template <u32 DEPTH>
+    static __device__ __forceinline__ void fold(const Transfer& t, u32 total, u32 at) {
+        Acc acc[DEPTH][LANES];
+        {
+            const char* src = t.src(0) + at;
+            Pack<E> v[DEPTH];
+#pragma unroll
+            for (u32 d = 0; d < DEPTH; d++) v[d].words = load_vector(src + d * 512);
+#pragma unroll
+            for (u32 d = 0; d < DEPTH; d++)
+#pragma unroll
+                for (u32 l = 0; l < LANES; l++) acc[d][l] = E::widen(v[d].lanes[l]);
+        }
+#pragma unroll 3
+        for (u32 s = 1; s < total; s++) {
+            const char* src = t.src(s) + at;
+            Pack<E> v[DEPTH];
+#pragma unroll
+            for (u32 d = 0; d < DEPTH; d++) v[d].words = load_vector(src + d * 512);
+#pragma unroll
+            for (u32 d = 0; d < DEPTH; d++)
+#pragma unroll
+                for (u32 l = 0; l < LANES; l++) acc[d][l] = R::apply(acc[d][l], E::widen(v[d].lanes[l]));
+        }
+#pragma unroll
+        for (u32 d = 0; d < DEPTH; d++) {
+            Pack<E> v;
+#pragma unroll
+            for (u32 l = 0; l < LANES; l++) v.lanes[l] = E::round(acc[d][l]);
+            put(t, at + d * 512, v.words);
+        }
+    }
+
+    // Bytes `begin..end` of vectors by warp `warp` of `warps`.
+    template <u32 DEPTH, bool FOLD>
+    static __device__ __forceinline__ void vectors(const Transfer& t, u32 total, u32 begin, u32 end, u32 warp, u32 warps) {
+        constexpr u32 UNIT = DEPTH * 512;
+        const u32 lane = (threadIdx.x & 31) * 16;
+        const char* src = FOLD ? nullptr : t.src(0);
+        u32 unit = begin + warp * UNIT;
+        for (; unit + UNIT <= end; unit += warps * UNIT) {
+            if (FOLD) fold<DEPTH>(t, total, unit + lane);
+            else copy<DEPTH>(t, src, unit + lane);
+        }
+        // At most one unit is cut short, and it belongs to the warp that comes to it.
+        for (u32 at = unit + lane; at < end && unit < end; at += 512) {
+            if (FOLD) fold<1>(t, total, at);
+            else copy<1>(t, src, at);
+        }
+    }
+
+    static __device__ __forceinline__ void element(const Transfer& t, u32 total, u32 at) {
+        Store out = load_element<Store>(t.src(0) + at);
+        if (total > 1) {
+            Acc acc = E::widen(out);
+            for (u32 s = 1; s < total; s++) acc = R::apply(acc, E::widen(load_element<Store>(t.src(s) + at)));
+            out = E::round(acc);
+        }
+        if (t.dst != nullptr) store_element<Store>(t.dst + at, out);
+        if (t.out_slot != nullptr) store_element<Store>(t.out_slot + at, out);
+    }
+
+    // The part of a tile that falls to warp `warp` of `warps`.
+    static __device__ __forceinline__ void run(const Transfer& t, u32 warp, u32 warps) {
+        const u32 total = t.total();
+        u32 head = 0, body = 0;
+        if (t.misaligned != MIXED) {
+            head = min(t.bytes, (16u - t.misaligned) % 16u);
+            body = (t.bytes - head) / 16 * 16;
+        } else {
+            head = t.bytes;
+        }
+        if (body != 0) {
+            if (total == 1) vectors<COPY_DEPTH, false>(t, total, head, head + body, warp, warps);
+            else vectors<FOLD_DEPTH, true>(t, total, head, head + body, warp, warps);
+        }
+        // What no vector covers: before the first 16-byte boundary and behind the last.
+        const u32 tail = t.bytes - head - body;
+        const u32 loose = (head + tail) / sizeof(Store);
+        for (u32 i = warp * 32 + (threadIdx.x & 31); i < loose; i += warps * 32) {
+            const u32 at = i * sizeof(Store);
+            element(t, total, at < head ? at : at + body);
+        }
+    }
+};

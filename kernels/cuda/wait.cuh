@@ -1,0 +1,101 @@
+// Bounded waits. Every spin polls the abort word, which lives in host memory, and the deadline; a wait that is stopped leaves a record.
+#pragma once
+#include "memory.cuh"
+#include "program.cuh"
+
+// The abort word is a read across PCIe: often enough to stop within a fraction of a millisecond, seldom enough to cost nothing.
+constexpr u32 POLL_EVERY = 64;
+
+struct Watch {
+    const Params& p;
+    u64 deadline;
+
+    // Called by one lane. Past the deadline it stops everyone.
+    __device__ bool stopped() const {
+        if (device_nanos() > deadline) {
+            raise_abort(p.abort);
+            return true;
+        }
+        return load_abort(p.abort) != 0;
+    }
+};
+
+__device__ __forceinline__ bool satisfied(u16 want, const EndpointState& s) {
+    // Credit: fewer than SLOTS sent and not yet freed. Data and signal: one more than taken.
+    return want == WANT_CREDIT ? s.count < s.seen + SLOTS : s.count < s.seen;
+}
+
+__device__ inline void leave_record(Stall* out, const Wait& w, const EndpointState& s, const Endpoint& e, u64 tile) {
+    const bool producer = w.want == WANT_CREDIT;
+    out->want = w.want;
+    out->peer = e.peer;
+    out->step = w.step;
+    out->tile = tile;
+    out->head = producer ? s.seen : s.count;
+    out->tail = producer ? s.count : s.seen;
+    out->valid = 1;
+}
+
+// Whole warp 0: waits for all waits of a phase, a lane each. Returns whether all came; else the block has to stop.
+__device__ inline bool wait_for(const Program& prog, const Phase& phase, EndpointState* states, const Watch& watch, u64 tile) {
+    const u32 lane = threadIdx.x & 31;
+    for (u32 first = 0; first < phase.waits; first += 32) {
+        const u32 i = first + lane;
+        const bool used = i < phase.waits;
+        Wait w{};
+        EndpointState s{0, 0};
+        const u64* theirs = nullptr;
+        if (used) {
+            w = prog.waits[phase.first_wait + i];
+            s = states[w.endpoint];
+            theirs = prog.endpoints[w.endpoint].theirs;
+        }
+        bool done = !used || satisfied(w.want, s);
+        for (u32 spins = 1; !__all_sync(~0u, done); spins++) {
+            if (!done) {
+                s.seen = load_acquire(theirs);
+                done = satisfied(w.want, s);
+            }
+            if (spins % POLL_EVERY == 0) {
+                const bool stop = __shfl_sync(~0u, lane == 0 && watch.stopped(), 0);
+                const u32 missing = __ballot_sync(~0u, !done);
+                if (stop && missing != 0) {
+                    if (lane == __ffs(missing) - 1) leave_record(&watch.p.stalls[blockIdx.x], w, s, prog.endpoints[w.endpoint], tile);
+                    return false;
+                }
+            }
+        }
+        if (used) {
+            if (w.want == WANT_SIGNAL) {
+                // Taken: only this block reads the counter, in its next launch.
+                s.count += 1;
+                *prog.endpoints[w.endpoint].mine = s.count;
+            }
+            states[w.endpoint] = s;
+        }
+        __syncwarp();
+    }
+    return true;
+}
+
+// Whole warp 0, behind the barrier that ends the moves: publishes one step on each posted counter.
+__device__ inline void post(const Program& prog, const Phase& phase, EndpointState* states) {
+    for (u32 i = threadIdx.x & 31; i < phase.posts; i += 32) {
+        const u16 e = prog.posts[phase.first_post + i];
+        const u64 count = states[e].count + 1;
+        states[e].count = count;
+        store_release(prog.endpoints[e].mine, count);
+    }
+    __syncwarp();
+}
+
+// One thread: waits until all blocks of the session have come here. False when stopped.
+__device__ inline bool meet(const Params& p, const Watch& watch) {
+    const u64 round = p.rounds[blockIdx.x] + 1;
+    p.rounds[blockIdx.x] = round;
+    add_acq_rel(p.meeting, 1);
+    for (u32 spins = 1; load_acquire(p.meeting) < round * p.meeting_blocks; spins++) {
+        if (spins % POLL_EVERY == 0 && watch.stopped()) return false;
+    }
+    return true;
+}

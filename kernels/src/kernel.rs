@@ -1,0 +1,150 @@
+//! Which kernels there are.
+
+use std::fmt;
+
+/// Element type of a specialisation, named as in `cuda/element.cuh`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Element {
+    F32,
+    F16,
+    Bf16,
+    I32,
+    I64,
+}
+
+impl Element {
+    pub const ALL: [Element; 5] = [Element::F32, Element::F16, Element::Bf16, Element::I32, Element::I64];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Element::F32 => "f32",
+            Element::F16 => "f16",
+            Element::Bf16 => "bf16",
+            Element::I32 => "int32",
+            Element::I64 => "int64",
+        }
+    }
+}
+
+/// Reduction of a specialisation. An average is a sum with an epilogue, which every specialisation has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    Sum,
+    Prod,
+    Min,
+    Max,
+}
+
+impl Reduction {
+    pub const ALL: [Reduction; 4] = [Reduction::Sum, Reduction::Prod, Reduction::Min, Reduction::Max];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Reduction::Sum => "Sum",
+            Reduction::Prod => "Prod",
+            Reduction::Min => "Min",
+            Reduction::Max => "Max",
+        }
+    }
+}
+
+/// How far the ordering of counters has to reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// All ranks are on one device.
+    Device,
+    /// Ranks are on several devices.
+    System,
+}
+
+/// One specialisation of one source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// The plan interpreter, entry point `run_plan`.
+    Plan { element: Element, reduction: Reduction, scope: Scope, traced: bool },
+    /// Entry points `fill` and `check`.
+    Data { element: Element },
+    /// Entry point `stamp`.
+    Clock,
+}
+
+impl Kernel {
+    /// Every specialisation that can be asked for.
+    pub fn all() -> Vec<Kernel> {
+        let mut all = vec![Kernel::Clock];
+        for element in Element::ALL {
+            all.push(Kernel::Data { element });
+            for reduction in Reduction::ALL {
+                for scope in [Scope::Device, Scope::System] {
+                    for traced in [false, true] {
+                        all.push(Kernel::Plan { element, reduction, scope, traced });
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// File name and text of the source.
+    pub(crate) const fn source(self) -> (&'static str, &'static str) {
+        match self {
+            Kernel::Plan { .. } => ("plan.cu", include_str!("../cuda/plan.cu")),
+            Kernel::Data { .. } => ("data.cu", include_str!("../cuda/data.cu")),
+            Kernel::Clock => ("clock.cu", include_str!("../cuda/clock.cu")),
+        }
+    }
+
+    /// Macro definitions that select the specialisation.
+    pub(crate) fn definitions(self) -> Vec<String> {
+        match self {
+            Kernel::Plan { element, reduction, scope, traced } => vec![
+                format!("-DRINGLAB_ELEMENT={}", element.name()),
+                format!("-DRINGLAB_REDUCTION={}", reduction.name()),
+                format!("-DRINGLAB_SYSTEM_SCOPE={}", u8::from(scope == Scope::System)),
+                format!("-DRINGLAB_TRACED={}", u8::from(traced)),
+            ],
+            Kernel::Data { element } => vec![format!("-DRINGLAB_ELEMENT={}", element.name())],
+            Kernel::Clock => vec!["-DRINGLAB_SYSTEM_SCOPE=0".into()],
+        }
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (file, _) = self.source();
+        write!(f, "{file}")?;
+        for definition in self.definitions() {
+            write!(f, " {definition}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Headers any source may include, by the name it includes them with.
+pub(crate) const HEADERS: &[(&str, &str)] = &[
+    ("element.cuh", include_str!("../cuda/element.cuh")),
+    ("exact.cuh", include_str!("../cuda/exact.cuh")),
+    ("memory.cuh", include_str!("../cuda/memory.cuh")),
+    ("program.cuh", include_str!("../cuda/program.cuh")),
+    ("trace.cuh", include_str!("../cuda/trace.cuh")),
+    ("transfer.cuh", include_str!("../cuda/transfer.cuh")),
+    ("wait.cuh", include_str!("../cuda/wait.cuh")),
+];
+
+/// Compute capability to compile for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Arch {
+    pub major: u32,
+    pub minor: u32,
+}
+
+impl Arch {
+    /// Oldest the sources support: bfloat16 conversion needs it.
+    pub const OLDEST: Arch = Arch { major: 8, minor: 0 };
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}{}", self.major, self.minor)
+    }
+}
