@@ -81,7 +81,7 @@ impl Exact {
     }
 
     /// Random bits an element takes (see the formula); meaningless for prod.
-    fn bits(&self) -> u32 {
+    pub(crate) fn bits(&self) -> u32 {
         let shared = match self.op {
             RedOp::Min | RedOp::Max => 0,
             _ => u32::BITS - (self.ranks - 1).leading_zeros(),

@@ -2,6 +2,7 @@
 //! their outputs can be compared bit for bit.
 
 pub mod cpu;
+mod program;
 
 use std::fmt;
 use std::str::FromStr;

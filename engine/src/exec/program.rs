@@ -1,11 +1,11 @@
-//! A plan made ready for threads: peers replaced by connections, places by buffers.
+//! A plan made ready to run: peers replaced by connections, places by buffers. Both back ends start from here.
 
 use std::collections::HashMap;
 
 use crate::plan::{Buffer, Location, Place, Plan, Range, Step};
 use crate::types::{ChannelId, Rank};
 
-/// What one rank's thread on one channel runs.
+/// What one rank runs on one channel.
 #[derive(Debug)]
 pub struct Program {
     pub rank: Rank,
