@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) run_plan(const Params p
     const Watch watch{p, device_nanos() + p.deadline_ns};
     const u32 warp = threadIdx.x / 32;
     if (threadIdx.x == 0) {
-        stop = 0;
+        stop = watch.halted_before();
         if (blockIdx.x == 0 && p.stamps != nullptr) {
             const u64 launch = *p.launches;
             if (launch < p.stamp_capacity) p.stamps[launch] = watch.deadline - p.deadline_ns;
@@ -84,13 +84,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) run_plan(const Params p
         states[e] = EndpointState{*prog.endpoints[e].mine, 0};
     }
     __syncthreads();
+    if (stop) return;
 
     u64 moved = 0;
     Tracer tracer;
     for (u64 tile = 0; tile < p.tiles; tile++) {
         // A program that never waits has to end at the deadline as well.
         if (threadIdx.x == 0 && tile > 0 && device_nanos() > watch.deadline) {
-            raise_abort(p.abort);
+            watch.stop();
             stop = 1;
         }
         for (u32 i = 0; i < h.phases; i++) {

@@ -107,7 +107,9 @@ struct Params {
     // Distance of two FIFO slots.
     u64 slot;
     u64 deadline_ns;
+    // Raised for all devices, in host memory; and its copy for this device, which later launches of the same run see first.
     u32* abort;
+    u32* halted;
     Stall* stalls;
     u64* moved;
     // Block 0 stamps each launch: stamps[(*launches)++].
@@ -126,7 +128,7 @@ struct Params {
     // Bytes of shared memory for the program; a longer one is read from global memory.
     u32 program_bytes;
 };
-static_assert(sizeof(Params) == 168, "host layout");
+static_assert(sizeof(Params) == 176, "host layout");
 
 struct EndpointState {
     // Value of `mine`, and the latest value seen of `theirs`.

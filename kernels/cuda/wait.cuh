@@ -12,11 +12,21 @@ struct Watch {
 
     // Called by one lane. Past the deadline it stops everyone.
     __device__ bool stopped() const {
-        if (device_nanos() > deadline) {
-            raise_abort(p.abort);
-            return true;
-        }
-        return load_abort(p.abort) != 0;
+        const bool late = device_nanos() > deadline;
+        if (!late && load_abort(p.abort) == 0) return false;
+        stop();
+        return true;
+    }
+
+    __device__ void stop() const {
+        raise_abort(p.abort);
+        raise_abort(p.halted);
+    }
+
+    // Whether an earlier launch of this run was stopped: its counters no longer fit together, and its records must stay.
+    __device__ bool halted_before() const {
+        // On several devices, one that was not waiting when another stopped has not noticed.
+        return load_abort(p.halted) != 0 || (RINGLAB_SYSTEM_SCOPE && load_abort(p.abort) != 0);
     }
 };
 

@@ -2,6 +2,8 @@
 //! their outputs can be compared bit for bit.
 
 pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod program;
 
 use std::fmt;

@@ -1,0 +1,292 @@
+//! What the interpreter reads, byte by byte. Device counterpart: kernels/cuda/program.cuh, whose static assertions hold the same sizes.
+
+use std::mem::size_of;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::phases::Phases;
+use crate::exec::WaitKind;
+use crate::types::{ChannelId, Rank};
+
+pub const NONE: u16 = u16::MAX;
+/// Operands that are not misaligned by the same number of bytes: no 16-byte accesses.
+pub const MIXED: u16 = 16;
+
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Phase {
+    first_wait: u32,
+    first_move: u32,
+    first_post: u32,
+    waits: u16,
+    moves: u16,
+    posts: u16,
+    steps: u16,
+    reserved: u32,
+    longest: u64,
+}
+
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Wait {
+    endpoint: u16,
+    want: u16,
+    step: u32,
+}
+
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Move {
+    slice: u64,
+    first_src: u32,
+    srcs: u16,
+    has_dst: u16,
+    recv: u16,
+    send: u16,
+    crossings: u16,
+    misaligned: u16,
+}
+
+/// Where an operand's slice starts, and whether tiles advance through it.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, PartialEq, Eq)]
+#[repr(C)]
+pub struct Operand {
+    pub base: u64,
+    pub advances: u64,
+}
+
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Endpoint {
+    pub mine: u64,
+    pub theirs: u64,
+    pub slots: u64,
+    pub peer: u32,
+    pub reserved: u32,
+}
+
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Header {
+    offset: u64,
+    pub bytes: u32,
+    phases: u32,
+    waits: u32,
+    moves: u32,
+    posts: u32,
+    operands: u32,
+    pub endpoints: u32,
+    rank: u32,
+    channel: u32,
+    first_span: u32,
+    spans: u32,
+    reserved: u32,
+}
+
+/// A part of a rank's output that one block averages.
+#[derive(Debug, Clone, Copy, Pod, Zeroable, PartialEq, Eq)]
+#[repr(C)]
+pub struct OutputSpan {
+    pub base: u64,
+    pub bytes: u64,
+}
+
+/// What a stopped wait leaves.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Stall {
+    pub valid: u32,
+    pub want: u32,
+    pub peer: u32,
+    pub step: u32,
+    pub tile: u64,
+    pub head: u64,
+    pub tail: u64,
+}
+
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct TraceRecord {
+    pub tile: u64,
+    pub phase: u32,
+    pub reserved: u32,
+    pub begin: u64,
+    pub ready: u64,
+    pub moved: u64,
+    pub end: u64,
+}
+
+/// The interpreter's only argument.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Params {
+    pub headers: u64,
+    pub image: u64,
+    pub spans: u64,
+    pub tiles: u64,
+    pub tile: u64,
+    pub slot: u64,
+    pub deadline_ns: u64,
+    pub abort: u64,
+    pub halted: u64,
+    pub stalls: u64,
+    pub moved: u64,
+    pub stamps: u64,
+    pub launches: u64,
+    pub stamp_capacity: u64,
+    pub meeting: u64,
+    pub rounds: u64,
+    pub meeting_blocks: u64,
+    pub records: u64,
+    pub recorded: u64,
+    pub dropped: u64,
+    pub records_per_block: u64,
+    pub average: u32,
+    pub program_bytes: u32,
+}
+
+/// Parameters of `fill` and `check`. Device counterpart: kernels/cuda/exact.cuh.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Exact {
+    pub seed: u64,
+    pub block: u64,
+    pub op: u32,
+    pub ranks: u32,
+    pub bits: u32,
+    pub collective: u32,
+    pub root: u32,
+    pub rank: u32,
+}
+
+const _: () = {
+    assert!(size_of::<Phase>() == 32 && size_of::<Wait>() == 8 && size_of::<Move>() == 24);
+    assert!(size_of::<Operand>() == 16 && size_of::<Endpoint>() == 32 && size_of::<Header>() == 56);
+    assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 176);
+    assert!(size_of::<Exact>() == 40);
+};
+
+/// Bytes of shared memory one connection's state takes.
+pub const ENDPOINT_STATE: u32 = 16;
+
+pub const fn want(kind: WaitKind) -> u16 {
+    match kind {
+        WaitKind::Data => 0,
+        WaitKind::Credit => 1,
+        WaitKind::Signal => 2,
+    }
+}
+
+pub fn wanted(want: u32) -> WaitKind {
+    [WaitKind::Data, WaitKind::Credit, WaitKind::Signal][want as usize % 3]
+}
+
+/// Programs of one device, one after another.
+#[derive(Debug, Default)]
+pub struct Image {
+    pub headers: Vec<Header>,
+    pub words: Vec<u8>,
+    pub spans: Vec<OutputSpan>,
+}
+
+/// A program with addresses in place of names.
+pub struct Placed<'a> {
+    pub rank: Rank,
+    pub channel: ChannelId,
+    pub phases: &'a Phases,
+    pub endpoints: Vec<Endpoint>,
+    /// By phase and move: sources, then the destination if there is one.
+    pub operands: Vec<Vec<Vec<Operand>>>,
+    pub spans: Vec<OutputSpan>,
+    pub elem_size: u64,
+}
+
+impl Image {
+    pub fn add(&mut self, program: Placed<'_>) {
+        let (mut phases, mut moves, mut waits) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut posts, mut operands): (Vec<u16>, Vec<Operand>) = (Vec::new(), Vec::new());
+        for (phase, placed) in program.phases.phases.iter().zip(&program.operands) {
+            phases.push(Phase {
+                first_wait: waits.len() as u32,
+                first_move: moves.len() as u32,
+                first_post: posts.len() as u32,
+                waits: phase.waits.len() as u16,
+                moves: phase.moves.len() as u16,
+                posts: phase.posts.len() as u16,
+                steps: phase.parts.len() as u16,
+                reserved: 0,
+                longest: phase.moves.iter().map(|m| m.slice).max().unwrap_or(0) * program.elem_size,
+            });
+            waits.extend(phase.waits.iter().map(|w| Wait {
+                endpoint: w.endpoint,
+                want: want(w.kind),
+                step: w.step,
+            }));
+            posts.extend(&phase.posts);
+            for (mv, places) in phase.moves.iter().zip(placed) {
+                let fifo = mv.recv.is_some() || mv.send.is_some();
+                moves.push(Move {
+                    slice: mv.slice * program.elem_size,
+                    first_src: operands.len() as u32,
+                    srcs: mv.srcs.len() as u16,
+                    has_dst: u16::from(mv.dst.is_some()),
+                    recv: mv.recv.unwrap_or(NONE),
+                    send: mv.send.unwrap_or(NONE),
+                    crossings: mv.crossings,
+                    misaligned: misalignment(places, fifo),
+                });
+                operands.extend(places);
+            }
+        }
+        let offset = self.words.len() as u64;
+        // The order of `Program` in program.cuh: strictest alignment first.
+        for part in [
+            bytemuck::cast_slice(&operands),
+            bytemuck::cast_slice(&program.endpoints),
+            bytemuck::cast_slice(&phases),
+            bytemuck::cast_slice(&moves),
+            bytemuck::cast_slice(&waits),
+            bytemuck::cast_slice::<u16, u8>(&posts),
+        ] {
+            self.words.extend_from_slice(part);
+        }
+        self.words.resize(self.words.len().next_multiple_of(16), 0);
+        self.headers.push(Header {
+            offset,
+            bytes: (self.words.len() as u64 - offset) as u32,
+            phases: phases.len() as u32,
+            waits: waits.len() as u32,
+            moves: moves.len() as u32,
+            posts: posts.len() as u32,
+            operands: operands.len() as u32,
+            endpoints: program.endpoints.len() as u32,
+            rank: program.rank.0,
+            channel: program.channel.0,
+            first_span: self.spans.len() as u32,
+            spans: program.spans.len() as u32,
+            reserved: 0,
+        });
+        self.spans.extend(program.spans);
+    }
+}
+
+/// Tiles advance by multiples of 16 bytes, so what holds for a slice's start holds for all its tiles. Slots are aligned.
+fn misalignment(places: &[Operand], fifo: bool) -> u16 {
+    let mut all = places.iter().map(|place| (place.base % 16) as u16).chain(fifo.then_some(0));
+    let first = all.next().unwrap_or(0);
+    if all.all(|other| other == first) { first } else { MIXED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_need_one_misalignment() {
+        let at = |base| Operand { base, advances: 1 };
+        assert_eq!(misalignment(&[at(32), at(48)], true), 0);
+        assert_eq!(misalignment(&[at(36), at(52)], false), 4);
+        assert_eq!(misalignment(&[at(36), at(52)], true), MIXED, "a slot is aligned");
+        assert_eq!(misalignment(&[at(32), at(40)], false), MIXED);
+    }
+}

@@ -1,0 +1,192 @@
+//! The engine's kernels, loaded on one device, each launched by a function of its own: a kernel's arguments are checked by the
+//! function's types, and what an address points to is kept alive by the session that owns kernels and memory alike.
+
+use std::ffi::{c_uint, c_void};
+use std::sync::Arc;
+
+use cudarc::driver::{result, sys};
+use ringlab_kernels::{Arch, Cache, Element, Kernel, KernelError, Reduction, Scope};
+
+use super::device::DeviceInfo;
+use super::driver::{Address, Device, Function, Module, Stream, failed};
+use super::image::{Exact, Params};
+use crate::exec::ExecError;
+use crate::types::{DType, RedOp};
+
+/// Threads of a block: `THREADS` in kernels/cuda/plan.cu.
+const THREADS: u32 = 512;
+const DATA_THREADS: u32 = 256;
+
+pub struct Kernels {
+    plain: Function,
+    traced: Function,
+    fill: Function,
+    check: Function,
+    stamp: Function,
+    multiprocessors: u32,
+}
+
+const fn element(dtype: DType) -> Element {
+    match dtype {
+        DType::F32 => Element::F32,
+        DType::F16 => Element::F16,
+        DType::Bf16 => Element::Bf16,
+        DType::I32 => Element::I32,
+        DType::I64 => Element::I64,
+    }
+}
+
+const fn reduction(op: RedOp) -> Reduction {
+    match op {
+        RedOp::Sum | RedOp::Avg => Reduction::Sum,
+        RedOp::Prod => Reduction::Prod,
+        RedOp::Min => Reduction::Min,
+        RedOp::Max => Reduction::Max,
+    }
+}
+
+impl Kernels {
+    pub fn load(
+        device: &Arc<Device>,
+        info: &DeviceInfo,
+        dtype: DType,
+        op: RedOp,
+        scope: Scope,
+    ) -> Result<Kernels, ExecError> {
+        let (major, minor) = info.capability;
+        let cache = Cache::from_env();
+        let load = |kernel| {
+            let image = ringlab_kernels::load(kernel, Arch { major, minor }, &cache).map_err(refused)?;
+            Module::load(device, &image.cubin)
+        };
+        let plan = |traced| Kernel::Plan { element: element(dtype), reduction: reduction(op), scope, traced };
+        let data = load(Kernel::Data { element: element(dtype) })?;
+        Ok(Kernels {
+            plain: load(plan(false))?.function(c"run_plan")?,
+            traced: load(plan(true))?.function(c"run_plan")?,
+            fill: data.function(c"fill")?,
+            check: data.function(c"check")?,
+            stamp: load(Kernel::Clock)?.function(c"stamp")?,
+            multiprocessors: info.multiprocessors,
+        })
+    }
+
+    /// Blocks of the interpreter that can be resident on the device together.
+    pub fn resident_blocks(&self, shared_bytes: u32) -> Result<u32, ExecError> {
+        let per_multiprocessor = |function: &Function| {
+            // SAFETY: the function is loaded.
+            unsafe {
+                result::occupancy::max_active_block_per_multiprocessor(
+                    function.raw(),
+                    THREADS as i32,
+                    shared_bytes as usize,
+                )
+            }
+            .map_err(failed("asking how many blocks fit"))
+        };
+        let fits = per_multiprocessor(&self.plain)?.min(per_multiprocessor(&self.traced)?);
+        Ok(fits as u32 * self.multiprocessors)
+    }
+
+    /// Queues one execution of all the device's programs.
+    pub fn run_plan(
+        &self,
+        stream: &Stream,
+        traced: bool,
+        blocks: u32,
+        shared_bytes: u32,
+        params: &Params,
+    ) -> Result<(), ExecError> {
+        let function = if traced { &self.traced } else { &self.plain };
+        stream.device().bind()?;
+        let mut args = [std::ptr::from_ref(params).cast_mut().cast::<c_void>()];
+        // SAFETY: `run_plan` takes one `Params` by value, copied by the call; its addresses belong to the session, which waits for the
+        // stream before it frees anything. `program::compile` and `slices::infer` bound every access to those buffers.
+        unsafe {
+            result::launch_cooperative_kernel(
+                function.raw(),
+                (blocks, 1, 1),
+                (THREADS, 1, 1),
+                shared_bytes,
+                stream.raw(),
+                &mut args,
+            )
+        }
+        .map_err(failed(format!("launching the interpreter with {blocks} blocks")))
+    }
+
+    /// Queues the filling of `elements` elements at `out`.
+    pub fn fill(&self, stream: &Stream, exact: &Exact, out: Address, elements: u64) -> Result<(), ExecError> {
+        let mut args = [arg(exact), arg(&out), arg(&elements)];
+        // SAFETY: the kernel writes `elements` elements at `out`, which the session owns.
+        unsafe { self.launch(&self.fill, stream, self.data_blocks(elements), DATA_THREADS, &mut args) }
+    }
+
+    /// Queues a comparison of `elements` elements at `got`; `result` has two words.
+    pub fn check(
+        &self,
+        stream: &Stream,
+        exact: &Exact,
+        got: Address,
+        elements: u64,
+        input: bool,
+        result: Address,
+    ) -> Result<(), ExecError> {
+        let input = c_uint::from(input);
+        let mut args = [arg(exact), arg(&got), arg(&elements), arg(&input), arg(&result)];
+        // SAFETY: the kernel reads `elements` elements at `got` and writes two words at `result`, both owned by the session.
+        unsafe { self.launch(&self.check, stream, self.data_blocks(elements), DATA_THREADS, &mut args) }
+    }
+
+    /// Queues a stamp of the device clock behind everything queued so far.
+    pub fn stamp(
+        &self,
+        stream: &Stream,
+        stamps: Address,
+        launches: Address,
+        capacity: u64,
+    ) -> Result<(), ExecError> {
+        let mut args = [arg(&stamps), arg(&launches), arg(&capacity)];
+        // SAFETY: the kernel writes one of `capacity` words at `stamps` and one at `launches`, both owned by the session.
+        unsafe { self.launch(&self.stamp, stream, 1, 1, &mut args) }
+    }
+
+    fn data_blocks(&self, elements: u64) -> u32 {
+        let wanted = elements.div_ceil(u64::from(DATA_THREADS)).max(1);
+        wanted.min(u64::from(self.multiprocessors * 8)) as u32
+    }
+
+    /// # Safety
+    /// `args` are pointers to the function's parameters, in order and of its types.
+    unsafe fn launch(
+        &self,
+        function: &Function,
+        stream: &Stream,
+        blocks: u32,
+        threads: u32,
+        args: &mut [*mut c_void],
+    ) -> Result<(), ExecError> {
+        stream.device().bind()?;
+        // SAFETY: the caller's promise; function and stream live as long as `self` and `stream`.
+        unsafe {
+            result::launch_kernel(function.raw(), (blocks, 1, 1), (threads, 1, 1), 0, stream.raw(), args)
+        }
+        .map_err(failed("launching a kernel"))
+    }
+}
+
+fn arg<T>(value: &T) -> *mut c_void {
+    std::ptr::from_ref(value).cast_mut().cast()
+}
+
+/// A missing compiler is a limit of the machine, a rejected source a fault of ours.
+fn refused(error: KernelError) -> ExecError {
+    match error {
+        KernelError::NoCompiler(_) | KernelError::TooOld { .. } => ExecError::Refused(error.to_string()),
+        other => ExecError::Device { context: "compiling a kernel".into(), message: other.to_string() },
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Address>() == size_of::<sys::CUdeviceptr>());
+};

@@ -1,0 +1,584 @@
+//! A plan on its GPUs, from opening to the last check.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ringlab_kernels::Scope;
+
+use super::buffers::{self, Buffers};
+use super::device::{self, DeviceInfo};
+use super::driver::{self, Address, Device, Mapped, Memory, Stream};
+use super::image::{self, Image, Params, Placed, TraceRecord};
+use super::kernels::Kernels;
+use super::phases::{self, Phases};
+use super::slices::{self, SliceLens};
+use super::timeline;
+use crate::data::{self, Exact};
+use crate::exec::program::{self, Program};
+use crate::exec::{CheckReport, ExecError, Hardware, Session, SessionSpec, Timing, WrongElement};
+use crate::trace::{self, Origin, Trace};
+use crate::types::{Collective, Rank, RedOp};
+
+/// Outputs before a run: the CPU back end's pattern.
+const POISON: u8 = 0xA5;
+
+/// Shared memory a block may use without asking for more. Longer programs are read from global memory.
+const SHARED_BYTES: u32 = 40 << 10;
+
+/// Longest FIFO slot: offsets within a tile are 32 bits wide on the device.
+const MOST_SLOT_BYTES: usize = 1 << 30;
+
+const CLOCK: &str = "globaltimer of the first rank's device, from launch to launch";
+
+/// Prepares a plan to run on the devices of the spec.
+///
+/// # Errors
+/// [`ExecError::Refused`] when there is no driver, compiler or such device, when the plan is malformed or when it does not fit;
+/// [`ExecError::Device`] when the driver fails.
+pub fn open(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
+    let (programs, links) = program::compile(&spec.plan, spec.in_place).map_err(ExecError::Refused)?;
+    let plan = &spec.plan;
+    let exact = Exact::new(0, spec.dtype, spec.op, plan.ranks);
+    exact.map_err(|err| ExecError::Refused(err.to_string()))?;
+    refuse_sizes(&spec)?;
+    let lens = SliceLens::new(spec.block, spec.dtype.size(), plan.chunks, plan.channels);
+    let slices = slices::infer(&programs, &lens).map_err(ExecError::Refused)?;
+
+    let devices = open_devices(&spec)?;
+    let distinct = buffers::distinct(&devices);
+    let scope = if distinct.len() > 1 { Scope::System } else { Scope::Device };
+    let ends = buffers::ends(&programs, links.carries_data.len());
+    let buffers = Buffers::new(&spec, &devices, &ends, &links.carries_data)?;
+    let phases = programs
+        .iter()
+        .zip(&slices)
+        .map(|(program, slices)| phases::gather(program, slices, |operand| buffers.canonical(operand)))
+        .collect::<Result<Vec<Phases>, _>>()
+        .map_err(ExecError::Refused)?;
+
+    let abort = Mapped::zeroed(&distinct[0], 1)?;
+    let meeting = Memory::zeroed(&distinct[0], 8)?;
+    let mut parts = Vec::with_capacity(distinct.len());
+    for device in &distinct {
+        let here = |&i: &usize| devices[programs[i].rank.index()].ordinal.number == device.ordinal.number;
+        let local: Vec<usize> = (0..programs.len()).filter(here).collect();
+        let mut image = Image::default();
+        for &i in &local {
+            image.add(placed(&programs[i], &phases[i], &buffers, spec.dtype.size() as u64));
+        }
+        parts.push(Part::new(&spec, device, local, image, scope)?);
+    }
+    let stamps = Memory::zeroed(&distinct[0], 8)?;
+    let launches = Memory::zeroed(&distinct[0], 8)?;
+    let results = Memory::zeroed(&distinct[0], 16)?;
+    let device_of = devices.iter().map(|d| {
+        let same = |part: &Part| part.stream.device().ordinal.number == d.ordinal.number;
+        parts.iter().position(same).expect("every rank's device has its part")
+    });
+    let part_of = device_of.collect();
+    Ok(Box::new(CudaSession {
+        parts,
+        part_of,
+        spec,
+        programs,
+        phases,
+        abort,
+        meeting,
+        stamps,
+        stamp_capacity: 1,
+        launches,
+        results,
+        buffers,
+    }))
+}
+
+fn refuse_sizes(spec: &SessionSpec) -> Result<(), ExecError> {
+    if !(16..=MOST_SLOT_BYTES).contains(&spec.slot_bytes) {
+        return Err(ExecError::Refused(format!(
+            "a FIFO slot has 16 bytes to {MOST_SLOT_BYTES}, not {}",
+            spec.slot_bytes
+        )));
+    }
+    if spec.block > u64::MAX / 4096 {
+        return Err(ExecError::Refused(format!(
+            "a block of {} elements does not fit any memory",
+            spec.block
+        )));
+    }
+    if spec.devices.is_empty() {
+        return Err(ExecError::Refused("no device was named; name one for each rank, or one for all".into()));
+    }
+    Ok(())
+}
+
+/// The device of every rank, each opened once, all able to reach each other.
+fn open_devices(spec: &SessionSpec) -> Result<Vec<Arc<Device>>, ExecError> {
+    driver::start()?;
+    let count = driver::device_count()?;
+    let number = |rank: u32| spec.devices[rank as usize % spec.devices.len()];
+    let mut opened: Vec<Arc<Device>> = Vec::new();
+    let mut by_rank = Vec::with_capacity(spec.plan.ranks as usize);
+    for number in (0..spec.plan.ranks).map(number) {
+        if number >= count {
+            return Err(ExecError::Refused(format!(
+                "there is no device {number}; the driver shows {count}, counted from 0"
+            )));
+        }
+        let known = opened.iter().find(|device| device.ordinal.number == number).cloned();
+        let device = match known {
+            Some(device) => device,
+            None => {
+                opened.push(Device::open(number)?);
+                opened[opened.len() - 1].clone()
+            }
+        };
+        by_rank.push(device);
+    }
+    for a in &opened {
+        for b in opened.iter().filter(|b| b.ordinal.number != a.ordinal.number) {
+            if !a.ordinal.can_reach(b.ordinal)? {
+                return Err(ExecError::Refused(format!(
+                    "device {} cannot read and write device {}'s memory (no peer access); put all ranks on one of them",
+                    a.ordinal.number, b.ordinal.number
+                )));
+            }
+            a.reach(b)?;
+        }
+    }
+    Ok(by_rank)
+}
+
+fn placed<'a>(program: &Program, phases: &'a Phases, buffers: &Buffers, elem_size: u64) -> Placed<'a> {
+    let channel = program.channel.0;
+    let operands = phases.phases.iter().map(|phase| {
+        let of_move = |mv: &phases::Move| {
+            mv.srcs.iter().chain(&mv.dst).map(|&operand| buffers.place(operand, channel)).collect()
+        };
+        phase.moves.iter().map(of_move).collect()
+    });
+    let endpoints = phases.endpoints.iter().map(|endpoint| {
+        let (mine, theirs, slots) = buffers.endpoint(endpoint);
+        image::Endpoint { mine: mine.0, theirs: theirs.0, slots: slots.0, peer: endpoint.peer.0, reserved: 0 }
+    });
+    Placed {
+        rank: program.rank,
+        channel: program.channel,
+        phases,
+        operands: operands.collect(),
+        endpoints: endpoints.collect(),
+        spans: buffers.output_spans(program.rank, channel),
+        elem_size,
+    }
+}
+
+/// What one device needs to run its ranks.
+struct Part {
+    /// Programs of its blocks, by index into the session's.
+    local: Vec<usize>,
+    info: DeviceInfo,
+    kernels: Kernels,
+    stream: Stream,
+    headers: Memory,
+    words: Memory,
+    spans: Memory,
+    moved: Memory,
+    rounds: Memory,
+    halted: Memory,
+    stalls: Mapped<image::Stall>,
+    shared_bytes: u32,
+    program_bytes: u32,
+    /// Allocated by the first traced run.
+    recording: Option<Recording>,
+}
+
+struct Recording {
+    records: Memory,
+    kept: Memory,
+    dropped: Memory,
+    per_block: u64,
+}
+
+impl Part {
+    fn new(
+        spec: &SessionSpec,
+        device: &Arc<Device>,
+        local: Vec<usize>,
+        image: Image,
+        scope: Scope,
+    ) -> Result<Part, ExecError> {
+        let info = device::describe(device.ordinal)?;
+        let kernels = Kernels::load(device, &info, spec.dtype, spec.op, scope)?;
+        let states = image.headers.iter().map(|h| h.endpoints * image::ENDPOINT_STATE).max().unwrap_or(0);
+        let longest = image.headers.iter().map(|h| h.bytes).max().unwrap_or(0);
+        let program_bytes = longest.min(SHARED_BYTES.saturating_sub(states));
+        let shared_bytes = states + program_bytes;
+        let (blocks, fits) = (local.len() as u32, kernels.resident_blocks(shared_bytes)?);
+        if blocks > fits {
+            let channels = spec.plan.channels;
+            return Err(ExecError::Refused(format!(
+                "{} ranks x {channels} channels on device {} are {blocks} blocks, but only {fits} can run at the same time ({} \
+                 multiprocessors); use {} channels or fewer, or fewer ranks on this device",
+                blocks / channels,
+                device.ordinal.number,
+                info.multiprocessors,
+                (fits / (blocks / channels)).max(1),
+            )));
+        }
+        Ok(Part {
+            headers: Memory::holding(device, &image.headers)?,
+            words: Memory::holding(device, &image.words)?,
+            spans: Memory::holding(device, &image.spans)?,
+            moved: Memory::zeroed(device, local.len() as u64 * 8)?,
+            rounds: Memory::zeroed(device, local.len() as u64 * 8)?,
+            halted: Memory::zeroed(device, 4)?,
+            stalls: Mapped::zeroed(device, local.len())?,
+            stream: Stream::new(device)?,
+            recording: None,
+            local,
+            info,
+            kernels,
+            shared_bytes,
+            program_bytes,
+        })
+    }
+
+    /// Empty records for at most `per_block` phases of every block.
+    fn start_recording(&mut self, per_block: u64) -> Result<(), ExecError> {
+        if self.recording.as_ref().is_none_or(|recording| recording.per_block != per_block) {
+            let device = self.stream.device();
+            let blocks = self.local.len() as u64;
+            self.recording = Some(Recording {
+                records: Memory::zeroed(device, blocks * per_block * size_of::<TraceRecord>() as u64)?,
+                kept: Memory::zeroed(device, blocks * 8)?,
+                dropped: Memory::zeroed(device, blocks * 8)?,
+                per_block,
+            });
+        }
+        let Some(recording) = &self.recording else { unreachable!("just made") };
+        recording.kept.clear()?;
+        recording.dropped.clear()
+    }
+}
+
+// Fields drop in order: streams and kernels before the memory they use.
+struct CudaSession {
+    parts: Vec<Part>,
+    /// By rank.
+    part_of: Vec<usize>,
+    spec: SessionSpec,
+    programs: Vec<Program>,
+    phases: Vec<Phases>,
+    abort: Mapped<u32>,
+    /// Arrivals of all blocks before an average is taken.
+    meeting: Memory,
+    stamps: Memory,
+    stamp_capacity: u64,
+    launches: Memory,
+    /// Two words for `check`.
+    results: Memory,
+    buffers: Buffers,
+}
+
+impl CudaSession {
+    fn params(&self, index: usize) -> Result<Params, ExecError> {
+        let part = &self.parts[index];
+        let spec = &self.spec;
+        let average = spec.op == RedOp::Avg && spec.plan.collective.reduces();
+        let recording = part.recording.as_ref();
+        let record = |memory: fn(&Recording) -> &Memory| recording.map_or(0, |r| memory(r).address().0);
+        Ok(Params {
+            headers: part.headers.address().0,
+            image: part.words.address().0,
+            spans: part.spans.address().0,
+            tiles: self.buffers.tiles,
+            tile: self.buffers.tile_bytes,
+            slot: self.buffers.slot_bytes,
+            deadline_ns: u64::try_from(spec.deadline.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2),
+            abort: self.abort.address()?.0,
+            halted: part.halted.address().0,
+            stalls: part.stalls.address()?.0,
+            moved: part.moved.address().0,
+            stamps: if index == 0 { self.stamps.address().0 } else { 0 },
+            launches: self.launches.address().0,
+            stamp_capacity: self.stamp_capacity,
+            meeting: self.meeting.address().0,
+            rounds: part.rounds.address().0,
+            meeting_blocks: self.programs.len() as u64,
+            records: record(|r| &r.records),
+            recorded: record(|r| &r.kept),
+            dropped: record(|r| &r.dropped),
+            records_per_block: recording.map_or(0, |r| r.per_block),
+            average: if average { spec.plan.ranks } else { 0 },
+            program_bytes: part.program_bytes,
+        })
+    }
+
+    /// Launches `iters` executions back to back and waits for the last.
+    fn execute(&mut self, iters: u32, traced: bool) -> Result<Timing, ExecError> {
+        if u64::from(iters) + 1 > self.stamp_capacity {
+            self.stamp_capacity = u64::from(iters) + 1;
+            self.stamps = Memory::zeroed(self.parts[0].stream.device(), self.stamp_capacity * 8)?;
+        }
+        self.launches.clear()?;
+        let params = (0..self.parts.len()).map(|i| self.params(i)).collect::<Result<Vec<_>, _>>()?;
+        let started = Instant::now();
+        let queued = self.queue(iters, traced, &params);
+        // Whatever was queued has to end before anything else is touched.
+        let finished = self.parts.iter().map(|part| part.stream.finish()).fold(Ok(()), Result::and);
+        let wall = started.elapsed();
+        queued.and(finished)?;
+        if self.abort.read()[0] != 0 {
+            return Err(self.stalled()?);
+        }
+        let stamps = self.stamps.values::<u64>(iters as usize + 1)?;
+        let between = |pair: &[u64]| Duration::from_nanos(pair[1].saturating_sub(pair[0]));
+        Ok(Timing {
+            wall,
+            iterations: stamps.windows(2).map(between).collect(),
+            clock: CLOCK,
+            moved_bytes: self.moved()?,
+        })
+    }
+
+    fn queue(&self, iters: u32, traced: bool, params: &[Params]) -> Result<(), ExecError> {
+        for iter in 0..iters {
+            if iter > 0 && self.parts.len() > 1 {
+                // A plan orders accesses to peers' buffers within one execution only.
+                for part in &self.parts {
+                    part.stream.mark()?;
+                }
+                for (i, part) in self.parts.iter().enumerate() {
+                    for (_, other) in self.parts.iter().enumerate().filter(|(j, _)| *j != i) {
+                        part.stream.wait_for(&other.stream)?;
+                    }
+                }
+            }
+            for (part, params) in self.parts.iter().zip(params) {
+                let blocks = part.local.len() as u32;
+                part.kernels.run_plan(&part.stream, traced, blocks, part.shared_bytes, params)?;
+            }
+        }
+        let first = &self.parts[0];
+        first.kernels.stamp(
+            &first.stream,
+            self.stamps.address(),
+            self.launches.address(),
+            self.stamp_capacity,
+        )
+    }
+
+    /// Payload bytes by rank, as the blocks counted them in the last execution.
+    fn moved(&self) -> Result<Vec<u64>, ExecError> {
+        let mut moved = vec![0; self.spec.plan.ranks as usize];
+        for part in &self.parts {
+            for (&program, bytes) in part.local.iter().zip(part.moved.values::<u64>(part.local.len())?) {
+                moved[self.programs[program].rank.index()] += bytes;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Collects what the stopped waits left and makes the session ready for the next run.
+    fn stalled(&mut self) -> Result<ExecError, ExecError> {
+        let mut stalls = Vec::new();
+        for part in &self.parts {
+            let records = part.stalls.read();
+            stalls.extend(
+                part.local
+                    .iter()
+                    .zip(&records)
+                    .filter_map(|(&i, left)| timeline::stall(&self.programs[i], left)),
+            );
+            part.stalls.clear();
+            part.rounds.clear()?;
+            part.halted.clear()?;
+        }
+        self.meeting.clear()?;
+        self.buffers.reset_counters()?;
+        self.abort.clear();
+        stalls.sort_by_key(|stall| (stall.rank, stall.channel));
+        Ok(ExecError::Stalled { deadline: self.spec.deadline, stalls })
+    }
+
+    fn exact(&self, seed: u64, rank: Rank) -> image::Exact {
+        let SessionSpec { plan, dtype, op, block, .. } = &self.spec;
+        let exact = self.expectation(seed);
+        let (collective, root) = match plan.collective {
+            Collective::AllReduce => (0, 0),
+            Collective::AllGather => (1, 0),
+            Collective::ReduceScatter => (2, 0),
+            Collective::Broadcast { root } => (3, root.0),
+        };
+        let op = RedOp::ALL.iter().position(|o| o == op).expect("every reduction is in ALL") as u32;
+        debug_assert_eq!(dtype.size() as u64 * self.buffers.output_elems, self.output_bytes());
+        image::Exact {
+            seed,
+            block: *block,
+            op,
+            ranks: plan.ranks,
+            bits: exact.bits(),
+            collective,
+            root,
+            rank: rank.0,
+        }
+    }
+
+    fn expectation(&self, seed: u64) -> Exact {
+        Exact::new(seed, self.spec.dtype, self.spec.op, self.spec.plan.ranks)
+            .expect("`open` checked the number of ranks")
+    }
+
+    fn output_bytes(&self) -> u64 {
+        self.buffers.output_elems * self.spec.dtype.size() as u64
+    }
+
+    fn ranks(&self) -> impl Iterator<Item = Rank> + use<> {
+        (0..self.spec.plan.ranks).map(Rank)
+    }
+
+    /// Compares one buffer and adds to the report.
+    fn check_buffer(
+        &self,
+        seed: u64,
+        rank: Rank,
+        input: bool,
+        report: &mut CheckReport,
+    ) -> Result<(), ExecError> {
+        let part = &self.parts[self.part_of[rank.index()]];
+        let ((memory, offset), elements) = if input {
+            (self.buffers.input(rank), self.buffers.input_elems)
+        } else {
+            (self.buffers.output(rank), self.buffers.output_elems)
+        };
+        // Peers can reach the first device's memory, or are on it.
+        self.results.write(0, bytemuck::cast_slice(&[0u64, u64::MAX]))?;
+        let (exact, at) = (self.exact(seed, rank), memory.address().plus(offset));
+        part.kernels.check(&part.stream, &exact, at, elements, input, self.results.address())?;
+        part.stream.finish()?;
+        let found = self.results.values::<u64>(2)?;
+        report.elements += elements;
+        report.wrong += found[0];
+        if found[0] == 0 || report.first_wrong.is_some() {
+            return Ok(());
+        }
+        let (index, size) = (found[1], self.spec.dtype.size());
+        let mut bits = [0; 8];
+        memory.read(offset + index * size as u64, &mut bits[..size])?;
+        let expectation = self.expectation(seed);
+        let collective = self.spec.plan.collective;
+        let (want, note) = if input {
+            (expectation.input(rank, index), " (the input, unchanged)")
+        } else {
+            (expectation.expected(collective, rank, index, self.spec.block), "")
+        };
+        let show = |bits| data::show(self.spec.dtype, bits);
+        report.first_wrong = Some(WrongElement {
+            rank,
+            index,
+            expected: format!("{}{note}", show(want)),
+            got: show(u64::from_le_bytes(bits)),
+        });
+        Ok(())
+    }
+
+    fn trace(&self) -> Result<Trace, ExecError> {
+        let most = self.spec.trace_spans / self.programs.len();
+        let size = self.spec.dtype.size() as u64;
+        let (mut spans, mut dropped) = (Vec::new(), 0);
+        for part in &self.parts {
+            let Some(recording) = &part.recording else { continue };
+            let blocks = part.local.len();
+            let records: Vec<TraceRecord> =
+                recording.records.values(blocks * recording.per_block as usize)?;
+            let kept = recording.kept.values::<u64>(blocks)?;
+            dropped += recording.dropped.values::<u64>(blocks)?.iter().sum::<u64>();
+            for (b, &i) in part.local.iter().enumerate() {
+                let from = b * recording.per_block as usize;
+                let records = &records[from..from + kept[b] as usize];
+                let tile = (self.buffers.tile_bytes, size);
+                dropped +=
+                    timeline::spans(&self.programs[i], &self.phases[i], records, tile, most, &mut spans);
+            }
+        }
+        timeline::relative(&mut spans);
+        let Hardware { backend, device, .. } = self.describe();
+        let clock = match self.parts.len() {
+            1 => "globaltimer of the device",
+            _ => "globaltimer of each device; those of different devices are not aligned",
+        };
+        Ok(Trace {
+            version: trace::VERSION,
+            origin: Origin::Measured { backend: backend.into(), hardware: device, clock: clock.into() },
+            ranks: self.spec.plan.ranks,
+            channels: self.spec.plan.channels,
+            spans,
+            dropped,
+        })
+    }
+}
+
+impl Session for CudaSession {
+    fn fill(&mut self, seed: u64) -> Result<(), ExecError> {
+        // In place the inputs lie in the outputs' memory: poison first.
+        for rank in self.ranks() {
+            let (memory, offset) = self.buffers.output(rank);
+            memory.set(offset, self.output_bytes(), POISON)?;
+        }
+        for rank in self.ranks() {
+            let part = &self.parts[self.part_of[rank.index()]];
+            let (memory, offset) = self.buffers.input(rank);
+            let (exact, at) = (self.exact(seed, rank), memory.address().plus(offset));
+            part.kernels.fill(&part.stream, &exact, at, self.buffers.input_elems)?;
+        }
+        self.parts.iter().try_for_each(|part| part.stream.finish())
+    }
+
+    fn run(&mut self, iters: u32) -> Result<Timing, ExecError> {
+        self.execute(iters, false)
+    }
+
+    fn run_traced(&mut self) -> Result<(Timing, Trace), ExecError> {
+        let most = (self.spec.trace_spans / self.programs.len()) as u64;
+        let phases = self.phases.iter().map(|p| p.phases.len() as u64).max().unwrap_or(0);
+        let per_block = most.min(phases.saturating_mul(self.buffers.tiles)).max(1);
+        self.parts.iter_mut().try_for_each(|part| part.start_recording(per_block))?;
+        let timing = self.execute(1, true)?;
+        Ok((timing, self.trace()?))
+    }
+
+    fn check(&mut self, seed: u64) -> Result<CheckReport, ExecError> {
+        let mut report = CheckReport { elements: 0, wrong: 0, first_wrong: None };
+        for rank in self.ranks() {
+            self.check_buffer(seed, rank, false, &mut report)?;
+        }
+        if !self.spec.in_place {
+            for rank in self.ranks() {
+                self.check_buffer(seed, rank, true, &mut report)?;
+            }
+        }
+        Ok(report)
+    }
+
+    fn output(&mut self, rank: Rank) -> Result<Vec<u8>, ExecError> {
+        if rank.0 >= self.spec.plan.ranks {
+            return Err(ExecError::Refused(format!(
+                "there is no rank {rank}: the session has {}",
+                self.spec.plan.ranks
+            )));
+        }
+        let (memory, offset) = self.buffers.output(rank);
+        let mut bytes = vec![0; self.output_bytes() as usize];
+        memory.read(offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn describe(&self) -> Hardware {
+        let info = &self.parts[0].info;
+        Hardware {
+            backend: "cuda",
+            device: info.name.clone(),
+            driver: info.driver.clone(),
+            devices: self.parts.len() as u32,
+        }
+    }
+}
