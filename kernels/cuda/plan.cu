@@ -31,6 +31,17 @@ __device__ __forceinline__ void move_all(const Program& prog, const Phase& phase
     }
 }
 
+// Payload bytes that the phase's moves carried between ranks.
+__device__ inline u64 crossed(const Program& prog, const Phase& phase, const Params& p, u64 tile) {
+    const u64 offset = tile * p.tile;
+    u64 bytes = 0;
+    for (u32 m = 0; m < phase.moves; m++) {
+        const Move& move = prog.moves[phase.first_move + m];
+        if (offset < move.slice) bytes += move.crossings * min(move.slice - offset, p.tile);
+    }
+    return bytes;
+}
+
 // All threads: divides this block's part of the output by the number of ranks.
 __device__ inline void average(const Params& p, const Header& h) {
     using E = RINGLAB_ELEMENT;
@@ -83,8 +94,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) run_plan(const Params p
         // Counters outlive launches; 0 for the peer's is always behind and makes the first wait look.
         states[e] = EndpointState{*prog.endpoints[e].mine, 0};
     }
+    // Read before the barrier: behind it warp 0 may already stop for another reason.
+    const bool halted = stop;
     __syncthreads();
-    if (stop) return;
+    if (halted) return;
 
     u64 moved = 0;
     Tracer tracer;
@@ -111,16 +124,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) run_plan(const Params p
             }
             if (warp == 0) {
                 __syncwarp();
-                if (threadIdx.x == 0) {
-                    tracer.moved();
-                    for (u32 m = 0; m < phase.moves; m++) {
-                        const Move& move = prog.moves[phase.first_move + m];
-                        const u64 offset = tile * p.tile;
-                        if (offset < move.slice) moved += move.crossings * min(move.slice - offset, p.tile);
-                    }
-                }
+                if (threadIdx.x == 0) tracer.moved();
                 if (!stop) post(prog, phase, states);
-                if (threadIdx.x == 0) tracer.end(p, i, tile, phase.steps);
+                if (threadIdx.x == 0) {
+                    tracer.end(p, i, tile, phase.steps);
+                    moved += crossed(prog, phase, p, tile);
+                }
             }
         }
     }

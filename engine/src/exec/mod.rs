@@ -54,12 +54,14 @@ impl FromStr for Backend {
 pub fn open(backend: Backend, spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
     match backend {
         Backend::Cpu => cpu::open(spec),
-        Backend::Cuda => open_cuda(spec),
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => cuda::open(spec),
+        #[cfg(not(feature = "cuda"))]
+        Backend::Cuda => Err(ExecError::Refused(
+            "this build has no CUDA back end; build with the feature `cuda` or choose the CPU back end"
+                .into(),
+        )),
     }
-}
-
-fn open_cuda(_spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
-    Err(ExecError::Refused("this build has no CUDA back end".into()))
 }
 
 /// One plan at one size, as a caller asks for it.

@@ -174,6 +174,13 @@ fn devices(args: &Args) -> Result<Vec<u32>, ExecError> {
     }
 }
 
+#[cfg(feature = "cuda")]
+fn cuda_devices(ranks: u32) -> Result<Vec<u32>, ExecError> {
+    let all = ringlab_engine::exec::cuda::devices()?;
+    Ok(all.iter().map(|device| device.ordinal).take(ranks as usize).collect())
+}
+
+#[cfg(not(feature = "cuda"))]
 fn cuda_devices(_ranks: u32) -> Result<Vec<u32>, ExecError> {
-    Err(ExecError::Refused("this build has no CUDA back end".into()))
+    Err(ExecError::Refused("this build has no CUDA back end; build with the feature `cuda`".into()))
 }

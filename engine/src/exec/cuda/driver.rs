@@ -192,10 +192,6 @@ impl Memory {
         Ok(memory)
     }
 
-    pub fn device(&self) -> &Arc<Device> {
-        &self.device
-    }
-
     pub fn address(&self) -> Address {
         self.address
     }

@@ -1,9 +1,9 @@
 //! Plans on GPUs. One interpreter kernel runs any plan: one block per rank and channel, all ranks of a device in one cooperative
 //! launch.
 //!
-//! [`open`] compiles the plan ([`super::program`]), finds the length of every operand ([`slices`]), gathers steps into phases
+//! [`open()`] compiles the plan ([`super::program`]), finds the length of every operand ([`slices`]), gathers steps into phases
 //! ([`phases`]), allocates and connects ([`buffers`]), lays the programs out for the device ([`image`]) and loads the kernels
-//! ([`kernels`]); [`session`] launches and reads back. [`driver`] owns what the driver hands out. The device side is `kernels/cuda`.
+//! ([`kernels`], one [`part`] a device); [`session`] launches and reads back. [`driver`] owns what the driver hands out. The device side is `kernels/cuda`.
 //!
 //! A plan with races computes nonsense here, as a wrong plan does, but cannot harm the host: hence no promise is asked for.
 
@@ -12,10 +12,12 @@ mod device;
 mod driver;
 mod image;
 mod kernels;
+mod open;
+mod part;
 mod phases;
 mod session;
 mod slices;
 mod timeline;
 
 pub use self::device::{DeviceInfo, devices};
-pub use self::session::open;
+pub use self::open::open;

@@ -232,7 +232,7 @@ mod tests {
     use crate::types::Collective;
 
     fn phases(plan: &Plan) -> Vec<Phases> {
-        let (programs, _) = compile(plan, false).unwrap();
+        let (programs, _) = compile(plan).unwrap();
         let slices = infer(&programs, &SliceLens::new(64, 4, plan.chunks, plan.channels)).unwrap();
         programs.iter().zip(&slices).map(|(p, s)| gather(p, s, |operand| operand).unwrap()).collect()
     }

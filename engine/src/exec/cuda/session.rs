@@ -1,20 +1,15 @@
-//! A plan on its GPUs, from opening to the last check.
+//! A prepared plan on its GPUs: running, tracing, filling and checking it.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ringlab_kernels::Scope;
-
-use super::buffers::{self, Buffers};
-use super::device::{self, DeviceInfo};
-use super::driver::{self, Address, Device, Mapped, Memory, Stream};
-use super::image::{self, Image, Params, Placed, TraceRecord};
-use super::kernels::Kernels;
-use super::phases::{self, Phases};
-use super::slices::{self, SliceLens};
+use super::buffers::Buffers;
+use super::driver::{Mapped, Memory};
+use super::image::{self, Params, TraceRecord};
+use super::part::{Part, Recording};
+use super::phases::Phases;
 use super::timeline;
 use crate::data::{self, Exact};
-use crate::exec::program::{self, Program};
+use crate::exec::program::Program;
 use crate::exec::{CheckReport, ExecError, Hardware, Session, SessionSpec, Timing, WrongElement};
 use crate::trace::{self, Origin, Trace};
 use crate::types::{Collective, Rank, RedOp};
@@ -22,261 +17,25 @@ use crate::types::{Collective, Rank, RedOp};
 /// Outputs before a run: the CPU back end's pattern.
 const POISON: u8 = 0xA5;
 
-/// Shared memory a block may use without asking for more. Longer programs are read from global memory.
-const SHARED_BYTES: u32 = 40 << 10;
-
-/// Longest FIFO slot: offsets within a tile are 32 bits wide on the device.
-const MOST_SLOT_BYTES: usize = 1 << 30;
-
 const CLOCK: &str = "globaltimer of the first rank's device, from launch to launch";
 
-/// Prepares a plan to run on the devices of the spec.
-///
-/// # Errors
-/// [`ExecError::Refused`] when there is no driver, compiler or such device, when the plan is malformed or when it does not fit;
-/// [`ExecError::Device`] when the driver fails.
-pub fn open(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
-    let (programs, links) = program::compile(&spec.plan, spec.in_place).map_err(ExecError::Refused)?;
-    let plan = &spec.plan;
-    let exact = Exact::new(0, spec.dtype, spec.op, plan.ranks);
-    exact.map_err(|err| ExecError::Refused(err.to_string()))?;
-    refuse_sizes(&spec)?;
-    let lens = SliceLens::new(spec.block, spec.dtype.size(), plan.chunks, plan.channels);
-    let slices = slices::infer(&programs, &lens).map_err(ExecError::Refused)?;
-
-    let devices = open_devices(&spec)?;
-    let distinct = buffers::distinct(&devices);
-    let scope = if distinct.len() > 1 { Scope::System } else { Scope::Device };
-    let ends = buffers::ends(&programs, links.carries_data.len());
-    let buffers = Buffers::new(&spec, &devices, &ends, &links.carries_data)?;
-    let phases = programs
-        .iter()
-        .zip(&slices)
-        .map(|(program, slices)| phases::gather(program, slices, |operand| buffers.canonical(operand)))
-        .collect::<Result<Vec<Phases>, _>>()
-        .map_err(ExecError::Refused)?;
-
-    let abort = Mapped::zeroed(&distinct[0], 1)?;
-    let meeting = Memory::zeroed(&distinct[0], 8)?;
-    let mut parts = Vec::with_capacity(distinct.len());
-    for device in &distinct {
-        let here = |&i: &usize| devices[programs[i].rank.index()].ordinal.number == device.ordinal.number;
-        let local: Vec<usize> = (0..programs.len()).filter(here).collect();
-        let mut image = Image::default();
-        for &i in &local {
-            image.add(placed(&programs[i], &phases[i], &buffers, spec.dtype.size() as u64));
-        }
-        parts.push(Part::new(&spec, device, local, image, scope)?);
-    }
-    let stamps = Memory::zeroed(&distinct[0], 8)?;
-    let launches = Memory::zeroed(&distinct[0], 8)?;
-    let results = Memory::zeroed(&distinct[0], 16)?;
-    let device_of = devices.iter().map(|d| {
-        let same = |part: &Part| part.stream.device().ordinal.number == d.ordinal.number;
-        parts.iter().position(same).expect("every rank's device has its part")
-    });
-    let part_of = device_of.collect();
-    Ok(Box::new(CudaSession {
-        parts,
-        part_of,
-        spec,
-        programs,
-        phases,
-        abort,
-        meeting,
-        stamps,
-        stamp_capacity: 1,
-        launches,
-        results,
-        buffers,
-    }))
-}
-
-fn refuse_sizes(spec: &SessionSpec) -> Result<(), ExecError> {
-    if !(16..=MOST_SLOT_BYTES).contains(&spec.slot_bytes) {
-        return Err(ExecError::Refused(format!(
-            "a FIFO slot has 16 bytes to {MOST_SLOT_BYTES}, not {}",
-            spec.slot_bytes
-        )));
-    }
-    if spec.block > u64::MAX / 4096 {
-        return Err(ExecError::Refused(format!(
-            "a block of {} elements does not fit any memory",
-            spec.block
-        )));
-    }
-    if spec.devices.is_empty() {
-        return Err(ExecError::Refused("no device was named; name one for each rank, or one for all".into()));
-    }
-    Ok(())
-}
-
-/// The device of every rank, each opened once, all able to reach each other.
-fn open_devices(spec: &SessionSpec) -> Result<Vec<Arc<Device>>, ExecError> {
-    driver::start()?;
-    let count = driver::device_count()?;
-    let number = |rank: u32| spec.devices[rank as usize % spec.devices.len()];
-    let mut opened: Vec<Arc<Device>> = Vec::new();
-    let mut by_rank = Vec::with_capacity(spec.plan.ranks as usize);
-    for number in (0..spec.plan.ranks).map(number) {
-        if number >= count {
-            return Err(ExecError::Refused(format!(
-                "there is no device {number}; the driver shows {count}, counted from 0"
-            )));
-        }
-        let known = opened.iter().find(|device| device.ordinal.number == number).cloned();
-        let device = match known {
-            Some(device) => device,
-            None => {
-                opened.push(Device::open(number)?);
-                opened[opened.len() - 1].clone()
-            }
-        };
-        by_rank.push(device);
-    }
-    for a in &opened {
-        for b in opened.iter().filter(|b| b.ordinal.number != a.ordinal.number) {
-            if !a.ordinal.can_reach(b.ordinal)? {
-                return Err(ExecError::Refused(format!(
-                    "device {} cannot read and write device {}'s memory (no peer access); put all ranks on one of them",
-                    a.ordinal.number, b.ordinal.number
-                )));
-            }
-            a.reach(b)?;
-        }
-    }
-    Ok(by_rank)
-}
-
-fn placed<'a>(program: &Program, phases: &'a Phases, buffers: &Buffers, elem_size: u64) -> Placed<'a> {
-    let channel = program.channel.0;
-    let operands = phases.phases.iter().map(|phase| {
-        let of_move = |mv: &phases::Move| {
-            mv.srcs.iter().chain(&mv.dst).map(|&operand| buffers.place(operand, channel)).collect()
-        };
-        phase.moves.iter().map(of_move).collect()
-    });
-    let endpoints = phases.endpoints.iter().map(|endpoint| {
-        let (mine, theirs, slots) = buffers.endpoint(endpoint);
-        image::Endpoint { mine: mine.0, theirs: theirs.0, slots: slots.0, peer: endpoint.peer.0, reserved: 0 }
-    });
-    Placed {
-        rank: program.rank,
-        channel: program.channel,
-        phases,
-        operands: operands.collect(),
-        endpoints: endpoints.collect(),
-        spans: buffers.output_spans(program.rank, channel),
-        elem_size,
-    }
-}
-
-/// What one device needs to run its ranks.
-struct Part {
-    /// Programs of its blocks, by index into the session's.
-    local: Vec<usize>,
-    info: DeviceInfo,
-    kernels: Kernels,
-    stream: Stream,
-    headers: Memory,
-    words: Memory,
-    spans: Memory,
-    moved: Memory,
-    rounds: Memory,
-    halted: Memory,
-    stalls: Mapped<image::Stall>,
-    shared_bytes: u32,
-    program_bytes: u32,
-    /// Allocated by the first traced run.
-    recording: Option<Recording>,
-}
-
-struct Recording {
-    records: Memory,
-    kept: Memory,
-    dropped: Memory,
-    per_block: u64,
-}
-
-impl Part {
-    fn new(
-        spec: &SessionSpec,
-        device: &Arc<Device>,
-        local: Vec<usize>,
-        image: Image,
-        scope: Scope,
-    ) -> Result<Part, ExecError> {
-        let info = device::describe(device.ordinal)?;
-        let kernels = Kernels::load(device, &info, spec.dtype, spec.op, scope)?;
-        let states = image.headers.iter().map(|h| h.endpoints * image::ENDPOINT_STATE).max().unwrap_or(0);
-        let longest = image.headers.iter().map(|h| h.bytes).max().unwrap_or(0);
-        let program_bytes = longest.min(SHARED_BYTES.saturating_sub(states));
-        let shared_bytes = states + program_bytes;
-        let (blocks, fits) = (local.len() as u32, kernels.resident_blocks(shared_bytes)?);
-        if blocks > fits {
-            let channels = spec.plan.channels;
-            return Err(ExecError::Refused(format!(
-                "{} ranks x {channels} channels on device {} are {blocks} blocks, but only {fits} can run at the same time ({} \
-                 multiprocessors); use {} channels or fewer, or fewer ranks on this device",
-                blocks / channels,
-                device.ordinal.number,
-                info.multiprocessors,
-                (fits / (blocks / channels)).max(1),
-            )));
-        }
-        Ok(Part {
-            headers: Memory::holding(device, &image.headers)?,
-            words: Memory::holding(device, &image.words)?,
-            spans: Memory::holding(device, &image.spans)?,
-            moved: Memory::zeroed(device, local.len() as u64 * 8)?,
-            rounds: Memory::zeroed(device, local.len() as u64 * 8)?,
-            halted: Memory::zeroed(device, 4)?,
-            stalls: Mapped::zeroed(device, local.len())?,
-            stream: Stream::new(device)?,
-            recording: None,
-            local,
-            info,
-            kernels,
-            shared_bytes,
-            program_bytes,
-        })
-    }
-
-    /// Empty records for at most `per_block` phases of every block.
-    fn start_recording(&mut self, per_block: u64) -> Result<(), ExecError> {
-        if self.recording.as_ref().is_none_or(|recording| recording.per_block != per_block) {
-            let device = self.stream.device();
-            let blocks = self.local.len() as u64;
-            self.recording = Some(Recording {
-                records: Memory::zeroed(device, blocks * per_block * size_of::<TraceRecord>() as u64)?,
-                kept: Memory::zeroed(device, blocks * 8)?,
-                dropped: Memory::zeroed(device, blocks * 8)?,
-                per_block,
-            });
-        }
-        let Some(recording) = &self.recording else { unreachable!("just made") };
-        recording.kept.clear()?;
-        recording.dropped.clear()
-    }
-}
-
 // Fields drop in order: streams and kernels before the memory they use.
-struct CudaSession {
-    parts: Vec<Part>,
+pub struct CudaSession {
+    pub parts: Vec<Part>,
     /// By rank.
-    part_of: Vec<usize>,
-    spec: SessionSpec,
-    programs: Vec<Program>,
-    phases: Vec<Phases>,
-    abort: Mapped<u32>,
+    pub part_of: Vec<usize>,
+    pub spec: SessionSpec,
+    pub programs: Vec<Program>,
+    pub phases: Vec<Phases>,
+    pub abort: Mapped<u32>,
     /// Arrivals of all blocks before an average is taken.
-    meeting: Memory,
-    stamps: Memory,
-    stamp_capacity: u64,
-    launches: Memory,
+    pub meeting: Memory,
+    pub stamps: Memory,
+    pub stamp_capacity: u64,
+    pub launches: Memory,
     /// Two words for `check`.
-    results: Memory,
-    buffers: Buffers,
+    pub results: Memory,
+    pub buffers: Buffers,
 }
 
 impl CudaSession {
@@ -401,7 +160,7 @@ impl CudaSession {
     }
 
     fn exact(&self, seed: u64, rank: Rank) -> image::Exact {
-        let SessionSpec { plan, dtype, op, block, .. } = &self.spec;
+        let SessionSpec { plan, op, block, .. } = &self.spec;
         let exact = self.expectation(seed);
         let (collective, root) = match plan.collective {
             Collective::AllReduce => (0, 0),
@@ -410,7 +169,6 @@ impl CudaSession {
             Collective::Broadcast { root } => (3, root.0),
         };
         let op = RedOp::ALL.iter().position(|o| o == op).expect("every reduction is in ALL") as u32;
-        debug_assert_eq!(dtype.size() as u64 * self.buffers.output_elems, self.output_bytes());
         image::Exact {
             seed,
             block: *block,

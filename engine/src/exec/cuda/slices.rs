@@ -15,8 +15,6 @@ pub type Slices = Vec<Vec<Vec<u64>>>;
 pub struct SliceLens {
     /// `[channel][chunk]`
     lens: Vec<Vec<u64>>,
-    /// The largest.
-    pub longest: u64,
 }
 
 impl SliceLens {
@@ -25,8 +23,7 @@ impl SliceLens {
         let whole = whole_slices(block, elem_size, chunks, channels);
         let of = |channel| (0..chunks).map(|chunk| whole.span(chunk, channel, 0).len).collect();
         let lens: Vec<Vec<u64>> = (0..channels).map(of).collect();
-        let longest = lens.iter().flatten().copied().max().unwrap_or(0);
-        SliceLens { lens, longest }
+        SliceLens { lens }
     }
 
     /// Of an input or output chunk counted over all blocks.
@@ -191,7 +188,7 @@ mod tests {
     use crate::types::{Collective, Rank};
 
     fn slices(plan: &Plan, block: u64) -> Result<Slices, String> {
-        let (programs, _) = compile(plan, false).unwrap();
+        let (programs, _) = compile(plan).unwrap();
         infer(&programs, &SliceLens::new(block, 4, plan.chunks, plan.channels))
     }
 

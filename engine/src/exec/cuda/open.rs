@@ -1,0 +1,209 @@
+//! Preparing a session: refusing what cannot run, opening devices, placing programs.
+
+use std::sync::Arc;
+
+use ringlab_kernels::Scope;
+
+use super::buffers::{self, Buffers};
+use super::driver::{self, Device, Mapped, Memory};
+use super::image::{self, Image, Placed};
+use super::part::Part;
+use super::phases::{self, Phases};
+use super::session::CudaSession;
+use super::slices::{self, SliceLens};
+use crate::data::Exact;
+use crate::exec::program::{self, Program};
+use crate::exec::{ExecError, Session, SessionSpec};
+
+/// Longest FIFO slot: offsets within a tile are 32 bits wide on the device.
+const MOST_SLOT_BYTES: usize = 1 << 30;
+
+/// Prepares a plan to run on the devices of the spec.
+///
+/// # Errors
+/// [`ExecError::Refused`] when there is no driver, compiler or such device, when the plan is malformed or when it does not fit;
+/// [`ExecError::Device`] when the driver fails.
+pub fn open(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
+    Ok(Box::new(prepare(spec)?))
+}
+
+fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
+    let (programs, links) = program::compile(&spec.plan).map_err(ExecError::Refused)?;
+    let plan = &spec.plan;
+    let exact = Exact::new(0, spec.dtype, spec.op, plan.ranks);
+    exact.map_err(|err| ExecError::Refused(err.to_string()))?;
+    refuse_sizes(&spec)?;
+    let lens = SliceLens::new(spec.block, spec.dtype.size(), plan.chunks, plan.channels);
+    let slices = slices::infer(&programs, &lens).map_err(ExecError::Refused)?;
+
+    let devices = open_devices(&spec)?;
+    let distinct = buffers::distinct(&devices);
+    let scope = if distinct.len() > 1 { Scope::System } else { Scope::Device };
+    let ends = buffers::ends(&programs, links.carries_data.len());
+    let buffers = Buffers::new(&spec, &devices, &ends, &links.carries_data)?;
+    let phases = programs
+        .iter()
+        .zip(&slices)
+        .map(|(program, slices)| phases::gather(program, slices, |operand| buffers.canonical(operand)))
+        .collect::<Result<Vec<Phases>, _>>()
+        .map_err(ExecError::Refused)?;
+
+    let abort = Mapped::zeroed(&distinct[0], 1)?;
+    let meeting = Memory::zeroed(&distinct[0], 8)?;
+    let mut parts = Vec::with_capacity(distinct.len());
+    for device in &distinct {
+        let here = |&i: &usize| devices[programs[i].rank.index()].ordinal.number == device.ordinal.number;
+        let local: Vec<usize> = (0..programs.len()).filter(here).collect();
+        let mut image = Image::default();
+        for &i in &local {
+            image.add(placed(&programs[i], &phases[i], &buffers, spec.dtype.size() as u64));
+        }
+        parts.push(Part::new(&spec, device, local, image, scope)?);
+    }
+    let stamps = Memory::zeroed(&distinct[0], 8)?;
+    let launches = Memory::zeroed(&distinct[0], 8)?;
+    let results = Memory::zeroed(&distinct[0], 16)?;
+    let device_of = devices.iter().map(|d| {
+        let same = |part: &Part| part.stream.device().ordinal.number == d.ordinal.number;
+        parts.iter().position(same).expect("every rank's device has its part")
+    });
+    let part_of = device_of.collect();
+    Ok(CudaSession {
+        parts,
+        part_of,
+        spec,
+        programs,
+        phases,
+        abort,
+        meeting,
+        stamps,
+        stamp_capacity: 1,
+        launches,
+        results,
+        buffers,
+    })
+}
+
+fn refuse_sizes(spec: &SessionSpec) -> Result<(), ExecError> {
+    if !(16..=MOST_SLOT_BYTES).contains(&spec.slot_bytes) {
+        return Err(ExecError::Refused(format!(
+            "a FIFO slot has 16 bytes to {MOST_SLOT_BYTES}, not {}",
+            spec.slot_bytes
+        )));
+    }
+    if spec.block > u64::MAX / 4096 {
+        return Err(ExecError::Refused(format!(
+            "a block of {} elements does not fit any memory",
+            spec.block
+        )));
+    }
+    if spec.devices.is_empty() {
+        return Err(ExecError::Refused("no device was named; name one for each rank, or one for all".into()));
+    }
+    Ok(())
+}
+
+/// The device of every rank, each opened once, all able to reach each other.
+fn open_devices(spec: &SessionSpec) -> Result<Vec<Arc<Device>>, ExecError> {
+    driver::start()?;
+    let count = driver::device_count()?;
+    let number = |rank: u32| spec.devices[rank as usize % spec.devices.len()];
+    let mut opened: Vec<Arc<Device>> = Vec::new();
+    let mut by_rank = Vec::with_capacity(spec.plan.ranks as usize);
+    for number in (0..spec.plan.ranks).map(number) {
+        if number >= count {
+            return Err(ExecError::Refused(format!(
+                "there is no device {number}; the driver shows {count}, counted from 0"
+            )));
+        }
+        let known = opened.iter().find(|device| device.ordinal.number == number).cloned();
+        let device = match known {
+            Some(device) => device,
+            None => {
+                opened.push(Device::open(number)?);
+                opened[opened.len() - 1].clone()
+            }
+        };
+        by_rank.push(device);
+    }
+    for a in &opened {
+        for b in opened.iter().filter(|b| b.ordinal.number != a.ordinal.number) {
+            if !a.ordinal.can_reach(b.ordinal)? {
+                return Err(ExecError::Refused(format!(
+                    "device {} cannot read and write device {}'s memory (no peer access); put all ranks on one of them",
+                    a.ordinal.number, b.ordinal.number
+                )));
+            }
+            a.reach(b)?;
+        }
+    }
+    Ok(by_rank)
+}
+
+fn placed<'a>(program: &Program, phases: &'a Phases, buffers: &Buffers, elem_size: u64) -> Placed<'a> {
+    let channel = program.channel.0;
+    let operands = phases.phases.iter().map(|phase| {
+        let of_move = |mv: &phases::Move| {
+            mv.srcs.iter().chain(&mv.dst).map(|&operand| buffers.place(operand, channel)).collect()
+        };
+        phase.moves.iter().map(of_move).collect()
+    });
+    let endpoints = phases.endpoints.iter().map(|endpoint| {
+        let (mine, theirs, slots) = buffers.endpoint(endpoint);
+        image::Endpoint { mine: mine.0, theirs: theirs.0, slots: slots.0, peer: endpoint.peer.0, reserved: 0 }
+    });
+    Placed {
+        rank: program.rank,
+        channel: program.channel,
+        phases,
+        operands: operands.collect(),
+        endpoints: endpoints.collect(),
+        spans: buffers.output_spans(program.rank, channel),
+        elem_size,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::plan::{Algorithm, generate};
+    use crate::types::{Collective, DType, RedOp};
+
+    /// A deadline that no execution can meet, then one that any can.
+    #[test]
+    fn after_a_stall_the_session_is_exact_again() {
+        if let Err(why) = driver::start() {
+            assert!(std::env::var_os("RINGLAB_REQUIRE_CUDA").is_none_or(|v| v != "1"), "{why}");
+            eprintln!("skipped: after_a_stall_the_session_is_exact_again: {why}");
+            return;
+        }
+        for algorithm in Algorithm::ALL {
+            for op in [RedOp::Sum, RedOp::Avg] {
+                let spec = SessionSpec {
+                    plan: generate(algorithm, Collective::AllReduce, 4, 2).unwrap(),
+                    block: 300_000,
+                    dtype: DType::F16,
+                    op,
+                    in_place: true,
+                    slot_bytes: 4096,
+                    deadline: Duration::from_secs(5),
+                    devices: vec![0],
+                    trace_spans: 0,
+                };
+                let mut session = prepare(spec).unwrap();
+                for round in 0..10 {
+                    session.spec.deadline = Duration::from_nanos(1);
+                    let stopped = session.run(3);
+                    assert!(matches!(stopped, Err(ExecError::Stalled { .. })), "{stopped:?}");
+                    session.spec.deadline = Duration::from_secs(5);
+                    session.fill(round).unwrap();
+                    session.run(1).unwrap();
+                    let report = session.check(round).unwrap();
+                    assert_eq!((report.wrong, report.first_wrong), (0, None), "{algorithm} {op}");
+                }
+            }
+        }
+    }
+}

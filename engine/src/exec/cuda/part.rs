@@ -1,0 +1,103 @@
+//! One device of a session: its kernels, its programs and what they report.
+
+use std::sync::Arc;
+
+use ringlab_kernels::Scope;
+
+use super::device::{self, DeviceInfo};
+use super::driver::{Device, Mapped, Memory, Stream};
+use super::image::{self, Image, TraceRecord};
+use super::kernels::Kernels;
+use crate::exec::{ExecError, SessionSpec};
+
+/// Shared memory a block may use without asking for more. Longer programs are read from global memory.
+const SHARED_BYTES: u32 = 40 << 10;
+
+/// What one device needs to run its ranks.
+pub struct Part {
+    /// Programs of its blocks, by index into the session's.
+    pub local: Vec<usize>,
+    pub info: DeviceInfo,
+    pub kernels: Kernels,
+    pub stream: Stream,
+    pub headers: Memory,
+    pub words: Memory,
+    pub spans: Memory,
+    pub moved: Memory,
+    pub rounds: Memory,
+    pub halted: Memory,
+    pub stalls: Mapped<image::Stall>,
+    pub shared_bytes: u32,
+    pub program_bytes: u32,
+    /// Allocated by the first traced run.
+    pub recording: Option<Recording>,
+}
+
+pub struct Recording {
+    pub records: Memory,
+    pub kept: Memory,
+    pub dropped: Memory,
+    pub per_block: u64,
+}
+
+impl Part {
+    pub fn new(
+        spec: &SessionSpec,
+        device: &Arc<Device>,
+        local: Vec<usize>,
+        image: Image,
+        scope: Scope,
+    ) -> Result<Part, ExecError> {
+        let info = device::describe(device.ordinal)?;
+        let kernels = Kernels::load(device, &info, spec.dtype, spec.op, scope)?;
+        let states = image.headers.iter().map(|h| h.endpoints * image::ENDPOINT_STATE).max().unwrap_or(0);
+        let longest = image.headers.iter().map(|h| h.bytes).max().unwrap_or(0);
+        let program_bytes = longest.min(SHARED_BYTES.saturating_sub(states));
+        let shared_bytes = states + program_bytes;
+        let (blocks, fits) = (local.len() as u32, kernels.resident_blocks(shared_bytes)?);
+        if blocks > fits {
+            let channels = spec.plan.channels;
+            return Err(ExecError::Refused(format!(
+                "{} ranks x {channels} channels on device {} are {blocks} blocks, but only {fits} can run at the same time ({} \
+                 multiprocessors); use {} channels or fewer, or fewer ranks on this device",
+                blocks / channels,
+                device.ordinal.number,
+                info.multiprocessors,
+                (fits / (blocks / channels)).max(1),
+            )));
+        }
+        Ok(Part {
+            headers: Memory::holding(device, &image.headers)?,
+            words: Memory::holding(device, &image.words)?,
+            spans: Memory::holding(device, &image.spans)?,
+            moved: Memory::zeroed(device, local.len() as u64 * 8)?,
+            rounds: Memory::zeroed(device, local.len() as u64 * 8)?,
+            halted: Memory::zeroed(device, 4)?,
+            stalls: Mapped::zeroed(device, local.len())?,
+            stream: Stream::new(device)?,
+            recording: None,
+            local,
+            info,
+            kernels,
+            shared_bytes,
+            program_bytes,
+        })
+    }
+
+    /// Empty records for at most `per_block` phases of every block.
+    pub fn start_recording(&mut self, per_block: u64) -> Result<(), ExecError> {
+        if self.recording.as_ref().is_none_or(|recording| recording.per_block != per_block) {
+            let device = self.stream.device();
+            let blocks = self.local.len() as u64;
+            self.recording = Some(Recording {
+                records: Memory::zeroed(device, blocks * per_block * size_of::<TraceRecord>() as u64)?,
+                kept: Memory::zeroed(device, blocks * 8)?,
+                dropped: Memory::zeroed(device, blocks * 8)?,
+                per_block,
+            });
+        }
+        let Some(recording) = &self.recording else { unreachable!("just made") };
+        recording.kept.clear()?;
+        recording.dropped.clear()
+    }
+}
