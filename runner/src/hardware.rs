@@ -12,7 +12,7 @@ const LISTING: Duration = Duration::from_secs(30);
 
 /// Backends this build has.
 pub fn built_backends() -> Vec<Backend> {
-    vec![Backend::Cpu]
+    if cfg!(feature = "cuda") { vec![Backend::Cpu, Backend::Cuda] } else { vec![Backend::Cpu] }
 }
 
 /// Everything but the backends, which a self-test has to prove.
@@ -57,8 +57,22 @@ async fn list_gpus_apart() -> anyhow::Result<Vec<Gpu>> {
 }
 
 /// The GPUs, through the driver, in this process.
+#[cfg(feature = "cuda")]
 pub fn gpus() -> anyhow::Result<Vec<Gpu>> {
-    bail!("this build has no CUDA back end")
+    let devices = ringlab_engine::exec::cuda::devices()?;
+    let gpu = |device: ringlab_engine::exec::cuda::DeviceInfo| Gpu {
+        name: device.name,
+        memory_bytes: device.memory,
+        driver: device.driver,
+        compute_capability: format!("{}.{}", device.capability.0, device.capability.1),
+        multiprocessors: device.multiprocessors,
+    };
+    Ok(devices.into_iter().map(gpu).collect())
+}
+
+#[cfg(not(feature = "cuda"))]
+pub fn gpus() -> anyhow::Result<Vec<Gpu>> {
+    bail!("this runner was built without the feature `cuda`")
 }
 
 fn cpu_model(cpuinfo: &str) -> String {

@@ -30,13 +30,17 @@ const TICK: Duration = Duration::from_millis(100);
 const OUTPUT_MARGIN: u64 = 16 << 20;
 
 /// Variables a worker keeps: where to find programs, libraries and GPUs. Everything else, the token first of all, stays with the daemon.
-const KEPT: [&str; 8] = [
+const KEPT: [&str; 11] = [
     "PATH",
     "LD_LIBRARY_PATH",
     "CUDA_HOME",
     "CUDA_PATH",
     "CUDA_VISIBLE_DEVICES",
     "NVIDIA_VISIBLE_DEVICES",
+    // Where NVLink multicast must stay off, it stays off for workers too.
+    "NCCL_NVLS_ENABLE",
+    "NVSHMEM_DISABLE_NVLS",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST",
     "RUST_BACKTRACE",
     "TZ",
 ];

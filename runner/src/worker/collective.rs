@@ -198,7 +198,10 @@ fn open(task: &CollectiveTask, plan: Plan, job: &JobSpec) -> Result<Box<dyn Sess
 fn devices(backend: Backend) -> Result<Vec<u32>, ExecError> {
     match backend {
         Backend::Cpu => Ok(Vec::new()),
-        Backend::Cuda => Err(ExecError::Refused("this build has no CUDA back end".into())),
+        #[cfg(feature = "cuda")]
+        Backend::Cuda => Ok(exec::cuda::devices()?.iter().map(|device| device.ordinal).collect()),
+        #[cfg(not(feature = "cuda"))]
+        Backend::Cuda => Err(ExecError::Refused("this runner was built without the feature `cuda`".into())),
     }
 }
 
