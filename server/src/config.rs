@@ -8,7 +8,7 @@ use clap::{Parser, ValueEnum};
 
 /// Ringlab's server: pages, job API, dispatch to runners, storage.
 #[derive(Debug, Clone, Parser)]
-#[command(version)]
+#[command(version, args_override_self = true)]
 pub struct Config {
     /// Address to listen on; port 0 takes a free one.
     #[arg(long, env = "RINGLAB_LISTEN", default_value = "127.0.0.1:8080")]
