@@ -48,6 +48,19 @@ pub struct Config {
     /// On SIGTERM or SIGINT: how long requests in flight may take to finish.
     #[arg(long, env = "RINGLAB_SHUTDOWN_MS", default_value_t = 10_000)]
     pub shutdown_ms: u64,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What to do instead of serving.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum Command {
+    /// Compute all marks again from stored results and answers, and show what changes.
+    Remark {
+        /// Store the new marks; the older ones stay beside them.
+        #[arg(long)]
+        apply: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -11,6 +11,7 @@ pub mod lang;
 pub mod limits;
 pub mod observe;
 pub mod problem;
+pub mod remark;
 pub mod routes;
 pub mod secret;
 pub mod security;

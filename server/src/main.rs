@@ -1,11 +1,11 @@
 //! `ringlab-server`. See README.md.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
 use clap::Parser as _;
-use ringlab_server::config::{Config, LogFormat};
-use ringlab_server::serve;
+use ringlab_server::config::{Command, Config, LogFormat};
+use ringlab_server::{remark, serve};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -16,7 +16,13 @@ async fn main() -> anyhow::Result<()> {
     log_to_stderr(config.log_format);
     let shutdown = CancellationToken::new();
     stop_on_signals(shutdown.clone())?;
+    let command = config.command.clone();
     let app = serve::open(config, shutdown).await?;
+    if let Some(Command::Remark { apply }) = command {
+        remark::run(&app, apply, std::io::stdout()).await?;
+        app.store.close().await;
+        return Ok(());
+    }
     serve::run(app, |address| {
         // A reader of the first line may have gone: no reason to end.
         let _ = writeln!(std::io::stdout(), "listening on http://{address}");
@@ -26,7 +32,10 @@ async fn main() -> anyhow::Result<()> {
 
 fn log_to_stderr(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     match format {
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.json().init(),

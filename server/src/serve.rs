@@ -21,7 +21,7 @@ use crate::dispatch::Dispatcher;
 use crate::limits::Limiter;
 use crate::secret::TokenHash;
 use crate::site::Site;
-use crate::store::Store;
+use crate::store::{Store, StoreResult};
 use crate::stream::hub::Hub;
 use crate::{observe, routes};
 
@@ -45,26 +45,9 @@ pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result
     let blobs = Blobs::open(data.join("artifacts"), config.max_artifact_bytes)
         .await
         .with_context(|| format!("opening the artifact store in {}", data.display()))?;
-    let now = UnixMs::now();
-    match &config.runner_token {
-        Some(token) => {
-            if token.len() < TOKEN_MIN {
-                tracing::warn!("the runner token has fewer than {TOKEN_MIN} characters and can be guessed");
-            }
-            store.set_start_token(&TokenHash::of(token), now).await?;
-        }
-        None if !store.has_runner_token().await? => {
-            tracing::warn!("no runner can connect: start the server with --runner-token");
-        }
-        None => {}
-    }
-    store.disconnect_all_runners(now).await?;
-    // While the server was away nobody could send a heartbeat: whoever still works gets the time to come back.
-    let running = store.refresh_leases(now.plus(config.lease())).await?;
     tracing::info!(
         labs = site.catalogue.iter().count(),
         chapters = site.library.chapters(Lang::Zh).count(),
-        running,
         "opened {}",
         file.display()
     );
@@ -86,6 +69,28 @@ pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result
     })))
 }
 
+/// Takes over what an earlier server left.
+async fn take_over(app: &App) -> StoreResult<()> {
+    let now = UnixMs::now();
+    match &app.config.runner_token {
+        Some(token) => {
+            if token.len() < TOKEN_MIN {
+                tracing::warn!("the runner token has fewer than {TOKEN_MIN} characters and can be guessed");
+            }
+            app.store.set_start_token(&TokenHash::of(token), now).await?;
+        }
+        None if !app.store.has_runner_token().await? => {
+            tracing::warn!("no runner can connect: start the server with --runner-token");
+        }
+        None => {}
+    }
+    app.store.disconnect_all_runners(now).await?;
+    // While the server was away nobody could send a heartbeat: whoever still works gets the time to come back.
+    let running = app.store.refresh_leases(now.plus(app.config.lease())).await?;
+    tracing::info!(running, "leases renewed");
+    Ok(())
+}
+
 /// Serves until `app.shutdown` is cancelled. Then: no new connections; event streams and runners' sockets end; requests in flight
 /// finish, for at most the configured time. `ready` hears the address.
 pub async fn run(app: App, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
@@ -94,6 +99,7 @@ pub async fn run(app: App, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()>
         .await
         .with_context(|| format!("listening on {listen}: choose another address with --listen"))?;
     let address = listener.local_addr()?;
+    take_over(&app).await?;
     app.tasks.spawn(app.dispatcher.clone().run(app.shutdown.clone()));
     app.tasks.spawn(app.dispatcher.clone().sweep(app.shutdown.clone()));
     app.tasks.spawn(tidy(app.clone()));

@@ -259,3 +259,22 @@ async fn machines_can_ask_how_the_server_is() {
     drop(runner);
     while browser.get("/api/v1/runners").await.text != "[]" {}
 }
+
+#[tokio::test]
+async fn marks_can_be_computed_again_from_what_is_stored() {
+    let mut server = Server::start();
+    let mut browser = Browser::new(&server);
+    let mut runner = Runner::connect(&server, "one", None).await;
+    let job = browser.submit().await;
+    let (lease, spec) = runner.take().await;
+    assert!(runner.finish(&lease, result(&spec, vec![])).await);
+    let marks = browser.job(&job.id).await.marks.unwrap();
+    server.terminate();
+    let said = server.command(&["remark"]);
+    assert!(said.contains("1 results, 0 with other marks"), "{said}");
+    server.sql("UPDATE marks SET marks = json_set(marks, '$.total', 99.0)").await;
+    let said = server.command(&["remark", "--apply"]);
+    assert!(said.contains(&job.id) && said.contains("1 results, 1 with other marks (stored)"), "{said}");
+    server.kill_and_restart();
+    assert_eq!(browser.at(&server).job(&job.id).await.marks.unwrap(), marks);
+}

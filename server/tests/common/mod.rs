@@ -57,6 +57,22 @@ impl Server {
         self.child.wait().unwrap()
     }
 
+    /// Runs another command of the program over the same folder, and returns what it says.
+    pub fn command(&self, args: &[&str]) -> String {
+        let out = program(&self.data).args(args).output().unwrap();
+        assert!(out.status.success(), "{out:?}");
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// Changes the database behind the server's back.
+    pub async fn sql(&self, statement: &'static str) {
+        use sqlx::Connection as _;
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(self.data.join("ringlab.db"));
+        let mut connection = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+        sqlx::query(statement).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+
     pub fn socket_url(&self) -> String {
         format!("{}/api/v1/runner", self.url.replacen("http", "ws", 1))
     }
@@ -70,16 +86,18 @@ impl Drop for Server {
     }
 }
 
-fn spawn(data: &PathBuf, args: &[String]) -> (Child, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_ringlab-server"))
+fn program(data: &PathBuf) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringlab-server"));
+    command
         .args(["--listen", "127.0.0.1:0", "--root", concat!(env!("CARGO_MANIFEST_DIR"), "/..")])
         .args(["--runner-token", TOKEN, "--data"])
         .arg(data)
-        .args(args)
-        .env("RUST_LOG", "warn")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .env("RUST_LOG", "warn");
+    command
+}
+
+fn spawn(data: &PathBuf, args: &[String]) -> (Child, String) {
+    let mut child = program(data).args(args).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let url = line.trim().strip_prefix("listening on ").expect("the server says where it listens").to_owned();
