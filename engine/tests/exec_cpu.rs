@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ringlab_engine::exec::cpu::open_unverified;
+use ringlab_engine::exec::cpu::{self, open_unverified};
 use ringlab_engine::exec::{ExecError, Session, SessionSpec, Stall, WaitKind};
 use ringlab_engine::plan::{self, Buffer, Place, Plan, Program, Range, Scratch, Step};
 use ringlab_engine::types::{ChannelId, Collective, DType, Rank, RedOp};
@@ -262,6 +262,23 @@ fn malformed_plans_are_refused_with_the_step() {
     let mut short = ring(2, 2);
     short.programs.pop();
     assert!(refusal(spec(short, 10)).contains("there are 3"));
+}
+
+#[test]
+fn only_a_proven_plan_is_opened_without_a_promise() {
+    let refused = |plan: Plan| match cpu::open(spec(plan, 10)) {
+        Err(ExecError::Refused(why)) => why,
+        _ => panic!("accepted"),
+    };
+    assert!(cpu::open(spec(ring(3, 2), 10)).is_ok());
+    let mut racy = direct(3, 1);
+    for program in &mut racy.programs {
+        program.steps.retain(|step| !matches!(step, Step::Signal { .. } | Step::Wait { .. }));
+    }
+    assert!(refused(racy).starts_with("the plan is not right: "));
+    let mut stuck = ring(2, 1);
+    stuck.programs[0].steps.swap(0, 1);
+    assert!(refused(stuck).starts_with("the plan is not right: "));
 }
 
 #[test]

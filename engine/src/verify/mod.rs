@@ -15,6 +15,7 @@ mod postcondition;
 mod refusal;
 mod traffic;
 mod value;
+mod words;
 
 use crate::plan::{Plan, Step};
 use crate::types::{ChannelId, Rank};

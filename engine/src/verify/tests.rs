@@ -75,7 +75,7 @@ fn a_double_contribution_is_traced_to_the_step_that_adds_it() {
 #[test]
 fn a_missing_receive_is_counted() {
     let words = refusal(Algorithm::Ring, "  recv from prev into output[(r+1) % n]\n", "", false);
-    assert!(words.contains("rank 0 sends 6 times to rank 1, which receives 5 times"), "{words}");
+    assert!(words.contains("rank 0 sends 6 times to rank 1, which receives from it 5 times"), "{words}");
     assert!(words.contains("step 5 of rank 0 (line 18) has no receive"), "{words}");
 }
 

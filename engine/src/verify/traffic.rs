@@ -84,13 +84,15 @@ impl Proof {
         let (zh, en) = if self.is_optimal() {
             ("正好等于下界".to_string(), "which is the lower bound".to_string())
         } else {
-            (format!("下界是 {lower_bound}"), format!("the lower bound is {lower_bound}"))
+            (format!("下界是 {lower_bound}"), format!("while the lower bound is {lower_bound}"))
         };
         Text::new(
-            format!("计划正确：{comm_steps} 个通信步；最忙的 rank 收或发 {busiest} 个块，{zh}。"),
             format!(
-                "The plan is correct: {comm_steps} communication steps; the busiest rank sends or receives {busiest} \
-                 blocks; {en}."
+                "计划正确：最长的一串前后相接的传输有 {comm_steps} 次；最忙的 rank 收或发 {busiest} 个块，{zh}。"
+            ),
+            format!(
+                "The plan is correct: its longest chain of transfers that follow each other is {comm_steps}; the busiest \
+                 rank sends or receives {busiest} blocks, {en}."
             ),
         )
     }

@@ -81,7 +81,7 @@ impl Connection {
 
     async fn send_raw(&mut self, message: Message) -> anyhow::Result<()> {
         match timeout(SEND, self.socket.send(message)).await {
-            Ok(sent) => sent.context("sending to the server"),
+            Ok(sent) => sent.map_err(|e| anyhow::anyhow!("sending to the server: {e}")),
             Err(_) => anyhow::bail!("the server took nothing for {} s", SEND.as_secs()),
         }
     }
@@ -90,7 +90,7 @@ impl Connection {
     pub async fn receive(&mut self) -> anyhow::Result<Incoming> {
         match self.socket.next().await {
             None => anyhow::bail!("the server closed the connection"),
-            Some(Err(e)) => Err(e).context("receiving from the server"),
+            Some(Err(e)) => anyhow::bail!("receiving from the server: {e}"),
             Some(Ok(Message::Text(text))) => Ok(Incoming::Message(
                 serde_json::from_str(text.as_str())
                     .context("the server sent a message this runner does not know")?,

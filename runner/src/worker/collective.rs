@@ -133,7 +133,22 @@ fn proven_plan(task: &CollectiveTask, sink: &mut Sink<File>) -> Result<(Plan, u3
         Stop::job(format!("Task {}: the plan is refused: {reason}", task.id))
     })?;
     report::proof(&plan, &proof, task, sink)?;
-    Ok((plan, proof.comm_steps))
+    let comm_steps = plan.programs.iter().map(|p| p.steps.iter().filter(|s| communicates(s)).count()).max();
+    let comm_steps = comm_steps.unwrap_or(0) as u32;
+    let message = format!("A rank executes {comm_steps} communication steps per channel and tile.");
+    sink.log(Level::Info, "engine", message)?;
+    Ok((plan, comm_steps))
+}
+
+/// Whether a step moves data between ranks. One that receives and sends is one step; the verifier's `comm_steps` is another figure, the
+/// longest chain of transfers.
+fn communicates(step: &Step) -> bool {
+    match step {
+        Step::Signal { .. } | Step::Wait { .. } => false,
+        Step::Copy { src, .. } => src.rank.is_some(),
+        Step::Reduce { srcs, .. } => srcs.iter().any(|src| src.rank.is_some()),
+        _ => true,
+    }
 }
 
 /// Refuses a job whose buffers alone exceed its memory limit, with the figures, before anything is allocated.

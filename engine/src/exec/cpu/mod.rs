@@ -31,18 +31,21 @@ use crate::plan::layout::Layout;
 use crate::plan::{Plan, SLOTS};
 use crate::trace::{self, Origin, Span, Trace};
 use crate::types::{DType, Rank, RedOp};
+use crate::verify::verify;
 
 /// Most threads of a session.
 pub const MAX_THREADS: u32 = 1024;
 
 const CLOCK: &str = "monotonic clock of rank 0, channel 0, from barrier to barrier";
 
-/// Prepares a plan to run on threads of this process. The plan has passed `verify` for the spec's `in_place`.
+/// Prepares a plan to run on threads of this process, once `verify` has proved it for the spec's `in_place`.
 ///
 /// # Errors
-/// As [`open_unverified`].
+/// [`ExecError::Refused`] with the verifier's reason, and as [`open_unverified`].
 pub fn open(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
-    // SAFETY: a verified plan has no data races.
+    verify(&spec.plan, spec.in_place)
+        .map_err(|refusal| ExecError::Refused(format!("the plan is not right: {}", refusal.message().en)))?;
+    // SAFETY: the verifier refuses a plan in which two accesses to the same elements are unordered.
     unsafe { open_unverified(spec) }
 }
 
