@@ -43,6 +43,10 @@ __device__ __forceinline__ void store_release(u64* p, u64 v) {
     asm volatile("st.release." RINGLAB_SCOPE ".global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
+__device__ __forceinline__ void store_relaxed(u64* p, u64 v) {
+    asm volatile("st.relaxed." RINGLAB_SCOPE ".global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
 // Acquire and release: everyone before the barrier is ordered before everyone behind it.
 __device__ __forceinline__ void add_acq_rel(u64* p, u64 v) {
     u64 old;

@@ -5,29 +5,29 @@
 #include "transfer.cuh"
 #include "wait.cuh"
 
-constexpr u32 THREADS = 512;
-constexpr u32 WARPS = THREADS / 32;
+// The host launches 1024 threads, or 512 so that two blocks fit a multiprocessor; both leave 64 registers a thread.
+constexpr u32 MOST_THREADS = 1024;
 
 using TheMover = Mover<RINGLAB_ELEMENT, RINGLAB_REDUCTION>;
 
 // All warps: the moves of a phase. Short ones are spread over the warps, so that their latencies overlap.
 __device__ __forceinline__ void move_all(const Program& prog, const Phase& phase, const EndpointState* states, const Params& p, u64 tile) {
-    const u32 warp = threadIdx.x / 32;
+    const u32 warp = threadIdx.x / 32, warps = blockDim.x / 32;
     const u64 offset = tile * p.tile;
     const u64 longest = offset >= phase.longest ? 0 : min(phase.longest - offset, p.tile);
     const u32 n = phase.moves;
-    if (n == 1 || longest >= WARPS * 512) {
+    if (n == 1 || longest >= warps * 512) {
         for (u32 m = 0; m < n; m++) {
             const Transfer t(prog, prog.moves[phase.first_move + m], states, p, tile);
-            TheMover::run(t, warp, WARPS);
+            TheMover::run(t, warp, warps);
         }
         return;
     }
-    for (u32 m = warp % n; m < n; m += WARPS) {
+    for (u32 m = warp % n; m < n; m += warps) {
         // Warps m, m + n, m + 2n, … share move m.
-        const u32 sharers = m < WARPS ? (WARPS - m + n - 1) / n : 1;
+        const u32 sharers = m < warps ? (warps - m + n - 1) / n : 1;
         const Transfer t(prog, prog.moves[phase.first_move + m], states, p, tile);
-        TheMover::run(t, n <= WARPS ? warp / n : 0, n <= WARPS ? sharers : 1);
+        TheMover::run(t, n <= warps ? warp / n : 0, n <= warps ? sharers : 1);
     }
 }
 
@@ -51,59 +51,63 @@ __device__ inline void average(const Params& p, const Header& h) {
         char* const base = reinterpret_cast<char*>(span.base);
         const bool aligned = span.base % 16 == 0;
         const u64 body = aligned ? span.bytes / 16 * 16 : 0;
-        for (u64 at = threadIdx.x * 16; at < body; at += THREADS * 16) {
+        for (u64 at = threadIdx.x * 16; at < body; at += blockDim.x * 16) {
             Pack<E> v;
             v.words = load_vector(base + at);
 #pragma unroll
             for (u32 l = 0; l < LANES; l++) v.lanes[l] = E::average(v.lanes[l], p.average);
             store_vector(base + at, v.words);
         }
-        for (u64 at = body + threadIdx.x * sizeof(E::Store); at < span.bytes; at += THREADS * sizeof(E::Store)) {
+        for (u64 at = body + threadIdx.x * sizeof(E::Store); at < span.bytes; at += blockDim.x * sizeof(E::Store)) {
             store_element<E::Store>(base + at, E::average(load_element<E::Store>(base + at), p.average));
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) run_plan(const Params p) {
+extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Params p) {
     extern __shared__ __align__(16) char shared[];
+    __shared__ volatile u64 began;
     __shared__ volatile u32 stop;
-    const Header h = p.headers[blockIdx.x];
-    const Watch watch{p, device_nanos() + p.deadline_ns};
+    __shared__ volatile u32 halted;
     const u32 warp = threadIdx.x / 32;
-    if (threadIdx.x == 0) {
-        stop = watch.halted_before();
-        if (blockIdx.x == 0 && p.stamps != nullptr) {
-            const u64 launch = *p.launches;
-            if (launch < p.stamp_capacity) p.stamps[launch] = watch.deadline - p.deadline_ns;
-            *p.launches = launch + 1;
-        }
-    }
+    const Watch watch{p, began};
 
+    // Everything a block needs is fetched by warps of its own, so that its latencies overlap.
     EndpointState* const states = reinterpret_cast<EndpointState*>(shared);
-    char* const close = shared + h.endpoints * sizeof(EndpointState);
-    const char* words = p.image + h.offset;
-    if (h.bytes <= p.program_bytes) {
-        for (u32 at = threadIdx.x * 16; at < h.bytes; at += THREADS * 16) {
+    u64* const counts = p.counts + blockIdx.x * p.endpoints_per_block;
+    const char* words = p.programs + static_cast<u64>(blockIdx.x) * p.program_bytes;
+    if (p.program_fits) {
+        char* const close = shared + p.endpoints_per_block * sizeof(EndpointState);
+        for (u32 at = threadIdx.x * 16; at < p.program_bytes; at += blockDim.x * 16) {
             *reinterpret_cast<uint4*>(close + at) = *reinterpret_cast<const uint4*>(words + at);
         }
         words = close;
     }
-    __syncthreads();
-    const Program prog(words, h);
-    for (u32 e = threadIdx.x; e < h.endpoints; e += THREADS) {
-        // Counters outlive launches; 0 for the peer's is always behind and makes the first wait look.
-        states[e] = EndpointState{*prog.endpoints[e].mine, 0};
+    for (u32 e = blockDim.x - 1 - threadIdx.x; e < p.endpoints_per_block; e += blockDim.x) {
+        // 0 for the peer's counter is always behind and makes the first wait look.
+        states[e] = EndpointState{counts[e], 0};
     }
-    // Read before the barrier: behind it warp 0 may already stop for another reason.
-    const bool halted = stop;
+    if (threadIdx.x == 0) stop = 0;
+    if (threadIdx.x == blockDim.x / 2) halted = watch.halted_before();
+    if (threadIdx.x == blockDim.x / 2 + 32) {
+        const u64 now = device_nanos();
+        began = now;
+        if (blockIdx.x == 0 && p.stamps != nullptr) {
+            const u64 launch = *p.launches;
+            if (launch < p.stamp_capacity) p.stamps[launch] = now;
+            *p.launches = launch + 1;
+        }
+    }
     __syncthreads();
     if (halted) return;
+    const Program prog(words);
+    const Header& h = prog.header;
 
     u64 moved = 0;
     Tracer tracer;
     for (u64 tile = 0; tile < p.tiles; tile++) {
         // A program that never waits has to end at the deadline as well.
-        if (threadIdx.x == 0 && tile > 0 && device_nanos() > watch.deadline) {
+        if (threadIdx.x == 0 && tile > 0 && watch.late()) {
             watch.stop();
             stop = 1;
         }
@@ -125,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) run_plan(const Params p
             if (warp == 0) {
                 __syncwarp();
                 if (threadIdx.x == 0) tracer.moved();
-                if (!stop) post(prog, phase, states);
+                if (!stop) post(prog, phase, states, tile == 0 && i == 0 && phase.waits == 0 && phase.moves == 0);
                 if (threadIdx.x == 0) {
                     tracer.end(p, i, tile, phase.steps);
                     moved += crossed(prog, phase, p, tile);
@@ -141,6 +145,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) run_plan(const Params p
         if (!stop) average(p, h);
     }
 ended:
+    // Warp 0 alone changes the states.
+    for (u32 e = threadIdx.x; warp == 0 && e < h.endpoints; e += 32) counts[e] = states[e].count;
     if (threadIdx.x == 0) {
         p.moved[blockIdx.x] = moved;
         tracer.finish(p);

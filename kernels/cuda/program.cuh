@@ -53,7 +53,7 @@ static_assert(sizeof(Operand) == 16, "host layout");
 
 // One side of a connection or semaphore as its block sees it.
 struct Endpoint {
-    // The counter this side writes (tail, head, signals, taken) and the one it watches (head, tail, none, signals).
+    // The counter this side writes (tail, head, signals, none) and the one it watches (head, tail, none, signals).
     u64* mine;
     u64* theirs;
     char* slots;
@@ -62,17 +62,13 @@ struct Endpoint {
 };
 static_assert(sizeof(Endpoint) == 32, "host layout");
 
+// First words of a block's program; its parts follow in the order of `Program`.
 struct Header {
-    // Offset of the program's words in the image; its parts follow each other in the order of the counts.
-    u64 offset;
-    u32 bytes;
     u32 phases, waits, moves, posts, operands, endpoints;
-    u32 rank, channel;
     // Spans of the output this block averages, by index into the span table.
     u32 first_span, spans;
-    u32 reserved;
 };
-static_assert(sizeof(Header) == 56, "host layout");
+static_assert(sizeof(Header) == 32, "host layout");
 
 struct OutputSpan {
     u64 base;
@@ -98,8 +94,10 @@ struct TraceRecord {
 static_assert(sizeof(TraceRecord) == 48, "host layout");
 
 struct Params {
-    const Header* headers;
-    const char* image;
+    // One program a block, `program_bytes` apart.
+    const char* programs;
+    // Where every endpoint's count is kept between launches, `endpoints_per_block` a block.
+    u64* counts;
     const OutputSpan* spans;
     u64 tiles;
     // Bytes of a full tile.
@@ -125,18 +123,21 @@ struct Params {
     u64* dropped;
     u64 records_per_block;
     u32 average;
-    // Bytes of shared memory for the program; a longer one is read from global memory.
     u32 program_bytes;
+    u32 endpoints_per_block;
+    // Whether shared memory has room for a program; else it is read where it lies.
+    u32 program_fits;
 };
-static_assert(sizeof(Params) == 176, "host layout");
+static_assert(sizeof(Params) == 184, "host layout");
 
 struct EndpointState {
-    // Value of `mine`, and the latest value seen of `theirs`.
+    // Steps this side has taken (for a sender, receiver or signaller: the value of `mine`), and the latest value seen of `theirs`.
     u64 count, seen;
 };
 
-// A program after it was brought close.
+// A program where it is read: in shared memory if it fits.
 struct Program {
+    const Header& header;
     const Phase* phases;
     const Wait* waits;
     const Move* moves;
@@ -145,12 +146,12 @@ struct Program {
     const Endpoint* endpoints;
 
     // The order puts the strictest alignment first; `posts` come last.
-    __device__ Program(const char* words, const Header& h) {
-        operands = reinterpret_cast<const Operand*>(words);
-        endpoints = reinterpret_cast<const Endpoint*>(operands + h.operands);
-        phases = reinterpret_cast<const Phase*>(endpoints + h.endpoints);
-        moves = reinterpret_cast<const Move*>(phases + h.phases);
-        waits = reinterpret_cast<const Wait*>(moves + h.moves);
-        posts = reinterpret_cast<const u16*>(waits + h.waits);
+    __device__ explicit Program(const char* words) : header(*reinterpret_cast<const Header*>(words)) {
+        operands = reinterpret_cast<const Operand*>(words + sizeof(Header));
+        endpoints = reinterpret_cast<const Endpoint*>(operands + header.operands);
+        phases = reinterpret_cast<const Phase*>(endpoints + header.endpoints);
+        moves = reinterpret_cast<const Move*>(phases + header.phases);
+        waits = reinterpret_cast<const Wait*>(moves + header.moves);
+        posts = reinterpret_cast<const u16*>(waits + header.waits);
     }
 };

@@ -48,9 +48,9 @@ struct Mover {
     using Store = typename E::Store;
     using Acc = typename E::Acc;
     static constexpr u32 LANES = Pack<E>::LANES;
-    // 16-byte accesses a thread has in flight. Widened 16-bit elements take twice the registers.
+    // 16-byte accesses a thread has in flight: when folding, of each of up to four sources.
     static constexpr u32 COPY_DEPTH = 4;
-    static constexpr u32 FOLD_DEPTH = sizeof(Store) == 2 ? 2 : 4;
+    static constexpr u32 FOLD_DEPTH = 2;
 
     static __device__ __forceinline__ void put(const Transfer& t, u32 at, uint4 v) {
         if (t.dst != nullptr) store_vector(t.dst + at, v);
@@ -68,29 +68,38 @@ struct Mover {
     }
 
     template <u32 DEPTH>
+    static __device__ __forceinline__ void load(Pack<E> (&v)[DEPTH], const char* src) {
+#pragma unroll
+        for (u32 d = 0; d < DEPTH; d++) v[d].words = load_vector(src + d * 512);
+    }
+
+    // acc = acc (op) source `s` (op) … (op) source `s + N - 1`; all are under way before the first is used.
+    template <u32 N, u32 DEPTH>
+    static __device__ __forceinline__ void fold_in(Acc (&acc)[DEPTH][LANES], const Transfer& t, u32 s, u32 at) {
+        Pack<E> v[N][DEPTH];
+#pragma unroll
+        for (u32 n = 0; n < N; n++) load<DEPTH>(v[n], t.src(s + n) + at);
+#pragma unroll
+        for (u32 n = 0; n < N; n++)
+#pragma unroll
+            for (u32 d = 0; d < DEPTH; d++)
+#pragma unroll
+                for (u32 l = 0; l < LANES; l++) acc[d][l] = R::apply(acc[d][l], E::widen(v[n][d].lanes[l]));
+    }
+
+    template <u32 DEPTH>
     static __device__ __forceinline__ void fold(const Transfer& t, u32 total, u32 at) {
         Acc acc[DEPTH][LANES];
-        {
-            const char* src = t.src(0) + at;
-            Pack<E> v[DEPTH];
+        Pack<E> first[DEPTH];
+        load<DEPTH>(first, t.src(0) + at);
 #pragma unroll
-            for (u32 d = 0; d < DEPTH; d++) v[d].words = load_vector(src + d * 512);
+        for (u32 d = 0; d < DEPTH; d++)
 #pragma unroll
-            for (u32 d = 0; d < DEPTH; d++)
-#pragma unroll
-                for (u32 l = 0; l < LANES; l++) acc[d][l] = E::widen(v[d].lanes[l]);
-        }
-#pragma unroll 3
-        for (u32 s = 1; s < total; s++) {
-            const char* src = t.src(s) + at;
-            Pack<E> v[DEPTH];
-#pragma unroll
-            for (u32 d = 0; d < DEPTH; d++) v[d].words = load_vector(src + d * 512);
-#pragma unroll
-            for (u32 d = 0; d < DEPTH; d++)
-#pragma unroll
-                for (u32 l = 0; l < LANES; l++) acc[d][l] = R::apply(acc[d][l], E::widen(v[d].lanes[l]));
-        }
+            for (u32 l = 0; l < LANES; l++) acc[d][l] = E::widen(first[d].lanes[l]);
+        u32 s = 1;
+        for (; s + 3 <= total; s += 3) fold_in<3, DEPTH>(acc, t, s, at);
+        if (s + 2 == total) fold_in<2, DEPTH>(acc, t, s, at);
+        if (s + 1 == total) fold_in<1, DEPTH>(acc, t, s, at);
 #pragma unroll
         for (u32 d = 0; d < DEPTH; d++) {
             Pack<E> v;

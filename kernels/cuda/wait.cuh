@@ -8,15 +8,17 @@ constexpr u32 POLL_EVERY = 64;
 
 struct Watch {
     const Params& p;
-    u64 deadline;
+    // In shared memory: the device's time when the block began.
+    const volatile u64& began;
 
     // Called by one lane. Past the deadline it stops everyone.
     __device__ bool stopped() const {
-        const bool late = device_nanos() > deadline;
-        if (!late && load_abort(p.abort) == 0) return false;
+        if (!late() && load_abort(p.abort) == 0) return false;
         stop();
         return true;
     }
+
+    __device__ bool late() const { return device_nanos() - began > p.deadline_ns; }
 
     __device__ void stop() const {
         raise_abort(p.abort);
@@ -76,11 +78,7 @@ __device__ inline bool wait_for(const Program& prog, const Phase& phase, Endpoin
             }
         }
         if (used) {
-            if (w.want == WANT_SIGNAL) {
-                // Taken: only this block reads the counter, in its next launch.
-                s.count += 1;
-                *prog.endpoints[w.endpoint].mine = s.count;
-            }
+            if (w.want == WANT_SIGNAL) s.count += 1;
             states[w.endpoint] = s;
         }
         __syncwarp();
@@ -88,13 +86,15 @@ __device__ inline bool wait_for(const Program& prog, const Phase& phase, Endpoin
     return true;
 }
 
-// Whole warp 0, behind the barrier that ends the moves: publishes one step on each posted counter.
-__device__ inline void post(const Program& prog, const Phase& phase, EndpointState* states) {
+// Whole warp 0, behind the barrier that ends the moves: publishes one step on each posted counter. What comes before a launch is ordered
+// by the launch, so a block that has done nothing yet has nothing to release.
+__device__ inline void post(const Program& prog, const Phase& phase, EndpointState* states, bool nothing_yet) {
     for (u32 i = threadIdx.x & 31; i < phase.posts; i += 32) {
         const u16 e = prog.posts[phase.first_post + i];
         const u64 count = states[e].count + 1;
         states[e].count = count;
-        store_release(prog.endpoints[e].mine, count);
+        if (nothing_yet) store_relaxed(prog.endpoints[e].mine, count);
+        else store_release(prog.endpoints[e].mine, count);
     }
     __syncwarp();
 }

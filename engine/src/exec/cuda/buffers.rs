@@ -52,7 +52,6 @@ struct Link {
     slots: Address,
     tail: Address,
     signals: Address,
-    taken: Address,
     head: Address,
 }
 
@@ -179,26 +178,21 @@ impl Buffers {
         ends: &[(Rank, Rank)],
         carries_data: &[bool],
     ) -> Result<(), ExecError> {
-        let null = Link {
-            slots: Address::NULL,
-            tail: Address::NULL,
-            signals: Address::NULL,
-            taken: Address::NULL,
-            head: Address::NULL,
-        };
+        let null =
+            Link { slots: Address::NULL, tail: Address::NULL, signals: Address::NULL, head: Address::NULL };
         self.links = vec![null; ends.len()];
         for device in distinct(devices) {
             let here = |rank: Rank| devices[rank.index()].ordinal.number == device.ordinal.number;
             let received: Vec<usize> = (0..ends.len()).filter(|&i| here(ends[i].1)).collect();
             let sent: Vec<usize> = (0..ends.len()).filter(|&i| here(ends[i].0)).collect();
             let fifos: Vec<usize> = received.iter().copied().filter(|&i| carries_data[i]).collect();
-            let counters = Memory::zeroed(&device, (3 * received.len() + sent.len()) as u64 * LINE)?;
+            let counters = Memory::zeroed(&device, (2 * received.len() + sent.len()) as u64 * LINE)?;
             let fifo_bytes = u64::from(SLOTS) * self.slot_bytes;
             let slots = Memory::zeroed(&device, fifos.len() as u64 * fifo_bytes)?;
             let mut lines = (0..).map(|line| counters.address().plus(line * LINE));
             let mut next = || lines.next().expect("addresses do not run out");
             for &i in &received {
-                (self.links[i].tail, self.links[i].signals, self.links[i].taken) = (next(), next(), next());
+                (self.links[i].tail, self.links[i].signals) = (next(), next());
             }
             for &i in &sent {
                 self.links[i].head = next();
@@ -302,7 +296,7 @@ impl Buffers {
             Role::Sender => (link.tail, link.head, link.slots),
             Role::Receiver => (link.head, link.tail, link.slots),
             Role::Signaller => (link.signals, Address::NULL, Address::NULL),
-            Role::Waiter => (link.taken, link.signals, Address::NULL),
+            Role::Waiter => (Address::NULL, link.signals, Address::NULL),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Owners of the driver's objects. The only module besides [`super::kernels`] with `unsafe`; what it hands out cannot outlive what it
 //! points into, and addresses stay inside [`super`].
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::mem::size_of;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytemuck::Pod;
 use cudarc::driver::{result, sys};
@@ -109,9 +110,21 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
+    /// Opens a device once for the life of the process: making a context takes a fifth of a second.
     pub fn open(number: u32) -> Result<Arc<Device>, ExecError> {
+        static OPENED: Mutex<BTreeMap<u32, Arc<Device>>> = Mutex::new(BTreeMap::new());
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(device) = opened.get(&number) {
+            return Ok(device.clone());
+        }
+        let device = Device::retain(number)?;
+        opened.insert(number, device.clone());
+        Ok(device)
+    }
+
+    fn retain(number: u32) -> Result<Arc<Device>, ExecError> {
         let ordinal = Ordinal::get(number)?;
-        // SAFETY: `raw` came from the driver; released in `drop`.
+        // SAFETY: `raw` came from the driver; released in `drop`, if ever.
         let context = unsafe { result::primary_ctx::retain(ordinal.raw) }
             .map_err(failed(format!("opening device {number}")))?;
         Ok(Arc::new(Device { ordinal, context }))
@@ -147,7 +160,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: retained once in `open`. A failure leaves nothing to be done.
+        // SAFETY: retained once in `retain`. A failure leaves nothing to be done.
         let _ = unsafe { result::primary_ctx::release(self.ordinal.raw) };
     }
 }

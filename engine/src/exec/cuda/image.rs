@@ -6,7 +6,6 @@ use bytemuck::{Pod, Zeroable};
 
 use super::phases::Phases;
 use crate::exec::WaitKind;
-use crate::types::{ChannelId, Rank};
 
 pub const NONE: u16 = u16::MAX;
 /// Operands that are not misaligned by the same number of bytes: no 16-byte accesses.
@@ -67,20 +66,15 @@ pub struct Endpoint {
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-pub struct Header {
-    offset: u64,
-    pub bytes: u32,
+struct Header {
     phases: u32,
     waits: u32,
     moves: u32,
     posts: u32,
     operands: u32,
-    pub endpoints: u32,
-    rank: u32,
-    channel: u32,
+    endpoints: u32,
     first_span: u32,
     spans: u32,
-    reserved: u32,
 }
 
 /// A part of a rank's output that one block averages.
@@ -120,8 +114,8 @@ pub struct TraceRecord {
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Params {
-    pub headers: u64,
-    pub image: u64,
+    pub programs: u64,
+    pub counts: u64,
     pub spans: u64,
     pub tiles: u64,
     pub tile: u64,
@@ -143,6 +137,8 @@ pub struct Params {
     pub records_per_block: u64,
     pub average: u32,
     pub program_bytes: u32,
+    pub endpoints_per_block: u32,
+    pub program_fits: u32,
 }
 
 /// Parameters of `fill` and `check`. Device counterpart: kernels/cuda/exact.cuh.
@@ -161,8 +157,8 @@ pub struct Exact {
 
 const _: () = {
     assert!(size_of::<Phase>() == 32 && size_of::<Wait>() == 8 && size_of::<Move>() == 24);
-    assert!(size_of::<Operand>() == 16 && size_of::<Endpoint>() == 32 && size_of::<Header>() == 56);
-    assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 176);
+    assert!(size_of::<Operand>() == 16 && size_of::<Endpoint>() == 32 && size_of::<Header>() == 32);
+    assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 184);
     assert!(size_of::<Exact>() == 40);
 };
 
@@ -181,18 +177,17 @@ pub fn wanted(want: u32) -> WaitKind {
     [WaitKind::Data, WaitKind::Credit, WaitKind::Signal][want as usize % 3]
 }
 
-/// Programs of one device, one after another.
+/// Programs of one device.
 #[derive(Debug, Default)]
 pub struct Image {
-    pub headers: Vec<Header>,
-    pub words: Vec<u8>,
+    programs: Vec<Vec<u8>>,
+    /// Most of any program.
+    pub endpoints_per_block: u32,
     pub spans: Vec<OutputSpan>,
 }
 
 /// A program with addresses in place of names.
 pub struct Placed<'a> {
-    pub rank: Rank,
-    pub channel: ChannelId,
     pub phases: &'a Phases,
     pub endpoints: Vec<Endpoint>,
     /// By phase and move: sources, then the destination if there is one.
@@ -238,35 +233,45 @@ impl Image {
                 operands.extend(places);
             }
         }
-        let offset = self.words.len() as u64;
-        // The order of `Program` in program.cuh: strictest alignment first.
-        for part in [
-            bytemuck::cast_slice(&operands),
-            bytemuck::cast_slice(&program.endpoints),
-            bytemuck::cast_slice(&phases),
-            bytemuck::cast_slice(&moves),
-            bytemuck::cast_slice(&waits),
-            bytemuck::cast_slice::<u16, u8>(&posts),
-        ] {
-            self.words.extend_from_slice(part);
-        }
-        self.words.resize(self.words.len().next_multiple_of(16), 0);
-        self.headers.push(Header {
-            offset,
-            bytes: (self.words.len() as u64 - offset) as u32,
+        let header = Header {
             phases: phases.len() as u32,
             waits: waits.len() as u32,
             moves: moves.len() as u32,
             posts: posts.len() as u32,
             operands: operands.len() as u32,
             endpoints: program.endpoints.len() as u32,
-            rank: program.rank.0,
-            channel: program.channel.0,
             first_span: self.spans.len() as u32,
             spans: program.spans.len() as u32,
-            reserved: 0,
-        });
+        };
+        // The order of `Program` in program.cuh: strictest alignment first.
+        let parts: [&[u8]; 7] = [
+            bytemuck::bytes_of(&header),
+            bytemuck::cast_slice(&operands),
+            bytemuck::cast_slice(&program.endpoints),
+            bytemuck::cast_slice(&phases),
+            bytemuck::cast_slice(&moves),
+            bytemuck::cast_slice(&waits),
+            bytemuck::cast_slice(&posts),
+        ];
+        self.programs.push(parts.concat());
+        self.endpoints_per_block = self.endpoints_per_block.max(header.endpoints);
         self.spans.extend(program.spans);
+    }
+
+    /// Bytes from one program to the next: a multiple of 16, as the device copies them.
+    pub fn program_bytes(&self) -> u32 {
+        self.programs.iter().map(Vec::len).max().unwrap_or(0).next_multiple_of(16) as u32
+    }
+
+    /// All programs, as far apart as the longest needs.
+    pub fn words(&self) -> Vec<u8> {
+        let distance = self.program_bytes() as usize;
+        let mut words = Vec::with_capacity(distance * self.programs.len());
+        for program in &self.programs {
+            words.extend_from_slice(program);
+            words.resize(words.len().next_multiple_of(distance), 0);
+        }
+        words
     }
 }
 

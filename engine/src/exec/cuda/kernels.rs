@@ -13,8 +13,6 @@ use super::image::{Exact, Params};
 use crate::exec::ExecError;
 use crate::types::{DType, RedOp};
 
-/// Threads of a block: `THREADS` in kernels/cuda/plan.cu.
-const THREADS: u32 = 512;
 const DATA_THREADS: u32 = 256;
 
 pub struct Kernels {
@@ -71,14 +69,14 @@ impl Kernels {
         })
     }
 
-    /// Blocks of the interpreter that can be resident on the device together.
-    pub fn resident_blocks(&self, shared_bytes: u32) -> Result<u32, ExecError> {
+    /// Blocks of the interpreter that can be resident on the device together with so many threads each.
+    pub fn resident_blocks(&self, threads: u32, shared_bytes: u32) -> Result<u32, ExecError> {
         let per_multiprocessor = |function: &Function| {
             // SAFETY: the function is loaded.
             unsafe {
                 result::occupancy::max_active_block_per_multiprocessor(
                     function.raw(),
-                    THREADS as i32,
+                    threads as i32,
                     shared_bytes as usize,
                 )
             }
@@ -93,7 +91,7 @@ impl Kernels {
         &self,
         stream: &Stream,
         traced: bool,
-        blocks: u32,
+        (blocks, threads): (u32, u32),
         shared_bytes: u32,
         params: &Params,
     ) -> Result<(), ExecError> {
@@ -106,7 +104,7 @@ impl Kernels {
             result::launch_cooperative_kernel(
                 function.raw(),
                 (blocks, 1, 1),
-                (THREADS, 1, 1),
+                (threads, 1, 1),
                 shared_bytes,
                 stream.raw(),
                 &mut args,

@@ -58,7 +58,7 @@ fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
         for &i in &local {
             image.add(placed(&programs[i], &phases[i], &buffers, spec.dtype.size() as u64));
         }
-        parts.push(Part::new(&spec, device, local, image, scope)?);
+        parts.push(Part::new(&spec, device, local, image, scope, buffers.slot_bytes)?);
     }
     let stamps = Memory::zeroed(&distinct[0], 8)?;
     let launches = Memory::zeroed(&distinct[0], 8)?;
@@ -153,8 +153,6 @@ fn placed<'a>(program: &Program, phases: &'a Phases, buffers: &Buffers, elem_siz
         image::Endpoint { mine: mine.0, theirs: theirs.0, slots: slots.0, peer: endpoint.peer.0, reserved: 0 }
     });
     Placed {
-        rank: program.rank,
-        channel: program.channel,
         phases,
         operands: operands.collect(),
         endpoints: endpoints.collect(),

@@ -13,6 +13,12 @@ use crate::exec::{ExecError, SessionSpec};
 /// Shared memory a block may use without asking for more. Longer programs are read from global memory.
 const SHARED_BYTES: u32 = 40 << 10;
 
+/// Threads of a block: `MOST_THREADS` in kernels/cuda/plan.cu, or half as many.
+const MOST_THREADS: u32 = 1024;
+
+/// Bytes of a tile from which more threads move it faster than they cost in barriers.
+const LONG_TILE: u64 = 32 << 10;
+
 /// What one device needs to run its ranks.
 pub struct Part {
     /// Programs of its blocks, by index into the session's.
@@ -20,15 +26,19 @@ pub struct Part {
     pub info: DeviceInfo,
     pub kernels: Kernels,
     pub stream: Stream,
-    pub headers: Memory,
-    pub words: Memory,
+    pub programs: Memory,
+    /// Steps every endpoint has taken.
+    pub counts: Memory,
     pub spans: Memory,
     pub moved: Memory,
     pub rounds: Memory,
     pub halted: Memory,
     pub stalls: Mapped<image::Stall>,
+    pub threads: u32,
     pub shared_bytes: u32,
     pub program_bytes: u32,
+    pub endpoints_per_block: u32,
+    pub program_fits: bool,
     /// Allocated by the first traced run.
     pub recording: Option<Recording>,
 }
@@ -47,14 +57,18 @@ impl Part {
         local: Vec<usize>,
         image: Image,
         scope: Scope,
+        longest_tile: u64,
     ) -> Result<Part, ExecError> {
         let info = device::describe(device.ordinal)?;
         let kernels = Kernels::load(device, &info, spec.dtype, spec.op, scope)?;
-        let states = image.headers.iter().map(|h| h.endpoints * image::ENDPOINT_STATE).max().unwrap_or(0);
-        let longest = image.headers.iter().map(|h| h.bytes).max().unwrap_or(0);
-        let program_bytes = longest.min(SHARED_BYTES.saturating_sub(states));
-        let shared_bytes = states + program_bytes;
-        let (blocks, fits) = (local.len() as u32, kernels.resident_blocks(shared_bytes)?);
+        let states = image.endpoints_per_block * image::ENDPOINT_STATE;
+        let program_fits = states + image.program_bytes() <= SHARED_BYTES;
+        let shared_bytes = states + if program_fits { image.program_bytes() } else { 0 };
+        let blocks = local.len() as u32;
+        let long =
+            longest_tile >= LONG_TILE && blocks <= kernels.resident_blocks(MOST_THREADS, shared_bytes)?;
+        let threads = if long { MOST_THREADS } else { MOST_THREADS / 2 };
+        let fits = kernels.resident_blocks(threads, shared_bytes)?;
         if blocks > fits {
             let channels = spec.plan.channels;
             return Err(ExecError::Refused(format!(
@@ -67,8 +81,8 @@ impl Part {
             )));
         }
         Ok(Part {
-            headers: Memory::holding(device, &image.headers)?,
-            words: Memory::holding(device, &image.words)?,
+            programs: Memory::holding(device, &image.words())?,
+            counts: Memory::zeroed(device, u64::from(blocks * image.endpoints_per_block) * 8)?,
             spans: Memory::holding(device, &image.spans)?,
             moved: Memory::zeroed(device, local.len() as u64 * 8)?,
             rounds: Memory::zeroed(device, local.len() as u64 * 8)?,
@@ -79,8 +93,11 @@ impl Part {
             local,
             info,
             kernels,
+            threads,
             shared_bytes,
-            program_bytes,
+            program_bytes: image.program_bytes(),
+            endpoints_per_block: image.endpoints_per_block,
+            program_fits,
         })
     }
 

@@ -46,8 +46,8 @@ impl CudaSession {
         let recording = part.recording.as_ref();
         let record = |memory: fn(&Recording) -> &Memory| recording.map_or(0, |r| memory(r).address().0);
         Ok(Params {
-            headers: part.headers.address().0,
-            image: part.words.address().0,
+            programs: part.programs.address().0,
+            counts: part.counts.address().0,
             spans: part.spans.address().0,
             tiles: self.buffers.tiles,
             tile: self.buffers.tile_bytes,
@@ -69,6 +69,8 @@ impl CudaSession {
             records_per_block: recording.map_or(0, |r| r.per_block),
             average: if average { spec.plan.ranks } else { 0 },
             program_bytes: part.program_bytes,
+            endpoints_per_block: part.endpoints_per_block,
+            program_fits: part.program_fits.into(),
         })
     }
 
@@ -113,8 +115,8 @@ impl CudaSession {
                 }
             }
             for (part, params) in self.parts.iter().zip(params) {
-                let blocks = part.local.len() as u32;
-                part.kernels.run_plan(&part.stream, traced, blocks, part.shared_bytes, params)?;
+                let grid = (part.local.len() as u32, part.threads);
+                part.kernels.run_plan(&part.stream, traced, grid, part.shared_bytes, params)?;
             }
         }
         let first = &self.parts[0];
@@ -150,6 +152,7 @@ impl CudaSession {
             );
             part.stalls.clear();
             part.rounds.clear()?;
+            part.counts.clear()?;
             part.halted.clear()?;
         }
         self.meeting.clear()?;
