@@ -99,8 +99,10 @@ fn every_algorithm_type_and_reduction_gives_the_cpus_bits() {
     for algorithm in Algorithm::ALL {
         for collective in collectives(3).into_iter().filter(|&c| algorithm.supports(c)) {
             let plan = generate(algorithm, collective, 3, 2).unwrap();
+            // Where nothing is reduced, avg must not divide; the other reductions are the same program.
+            let ops = if collective.reduces() { &RedOp::ALL[..] } else { &[RedOp::Sum, RedOp::Avg] };
             for dtype in DType::ALL {
-                for op in RedOp::ALL {
+                for &op in ops {
                     for in_place in [false, true] {
                         let spec = SessionSpec { dtype, op, in_place, ..spec(plan.clone(), 10_007) };
                         same_on_both(&spec, 5, false).unwrap();

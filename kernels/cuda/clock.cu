@@ -2,7 +2,5 @@
 #include "memory.cuh"
 
 extern "C" __global__ void stamp(u64* stamps, u64* launches, const u64 capacity) {
-    const u64 launch = *launches;
-    if (launch < capacity) stamps[launch] = device_nanos();
-    *launches = launch + 1;
+    stamp_launch(stamps, launches, capacity);
 }

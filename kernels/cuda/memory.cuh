@@ -70,3 +70,10 @@ __device__ __forceinline__ u64 device_nanos() {
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
     return t;
 }
+
+// stamps[(*launches)++] = now. One thread of a launch; launches of a stream follow each other.
+__device__ inline void stamp_launch(u64* stamps, u64* launches, u64 capacity) {
+    const u64 launch = *launches;
+    if (launch < capacity) stamps[launch] = device_nanos();
+    *launches = launch + 1;
+}

@@ -1,33 +1,30 @@
 // The interpreter: runs any plan, one block a rank and channel, all blocks of all local ranks in one cooperative launch.
+// One more block stamps the launch.
 #include "memory.cuh"
 #include "program.cuh"
 #include "trace.cuh"
 #include "transfer.cuh"
 #include "wait.cuh"
 
-// The host launches 1024 threads, or 512 so that two blocks fit a multiprocessor; both leave 64 registers a thread.
+// The host launches up to 1024 threads, or 512 so that two blocks fit a multiprocessor; both leave 64 registers a thread.
 constexpr u32 MOST_THREADS = 1024;
 
 using TheMover = Mover<RINGLAB_ELEMENT, RINGLAB_REDUCTION>;
 
-// All warps: the moves of a phase. Short ones are spread over the warps, so that their latencies overlap.
+// All warps: the moves of a phase. Short ones are spread over the warps, so that their latencies overlap: warps m, m + n, m + 2n, …
+// share move m. Long ones follow each other, each shared by all warps.
 __device__ __forceinline__ void move_all(const Program& prog, const Phase& phase, const EndpointState* states, const Params& p, u64 tile) {
     const u32 warp = threadIdx.x / 32, warps = blockDim.x / 32;
     const u64 offset = tile * p.tile;
     const u64 longest = offset >= phase.longest ? 0 : min(phase.longest - offset, p.tile);
     const u32 n = phase.moves;
-    if (n == 1 || longest >= warps * 512) {
-        for (u32 m = 0; m < n; m++) {
-            const Transfer t(prog, prog.moves[phase.first_move + m], states, p, tile);
-            TheMover::run(t, warp, warps);
-        }
-        return;
-    }
-    for (u32 m = warp % n; m < n; m += warps) {
-        // Warps m, m + n, m + 2n, … share move m.
-        const u32 sharers = m < warps ? (warps - m + n - 1) / n : 1;
+    const bool spread = n > 1 && longest < warps * 512;
+    const u32 first = spread ? warp % n : 0, step = spread ? warps : 1;
+    const u32 part = spread ? warp / n : warp;
+    const u32 parts = !spread ? warps : first < warps % n ? warps / n + 1 : max(warps / n, 1);
+    for (u32 m = first; m < n; m += step) {
         const Transfer t(prog, prog.moves[phase.first_move + m], states, p, tile);
-        TheMover::run(t, n <= warps ? warp / n : 0, n <= warps ? sharers : 1);
+        TheMover::run(t, part, parts);
     }
 }
 
@@ -71,6 +68,11 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Par
     __shared__ volatile u32 halted;
     const u32 warp = threadIdx.x / 32;
     const Watch watch{p, began};
+    if (p.stamps != nullptr && blockIdx.x == gridDim.x - 1) {
+        // A block of its own reads the clock, which takes longer than a short message may.
+        if (threadIdx.x == 0) stamp_launch(p.stamps, p.launches, p.stamp_capacity);
+        return;
+    }
 
     // Everything a block needs is fetched by warps of its own, so that its latencies overlap.
     EndpointState* const states = reinterpret_cast<EndpointState*>(shared);
@@ -87,17 +89,11 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Par
         // 0 for the peer's counter is always behind and makes the first wait look.
         states[e] = EndpointState{counts[e], 0};
     }
-    if (threadIdx.x == 0) stop = 0;
-    if (threadIdx.x == blockDim.x / 2) halted = watch.halted_before();
-    if (threadIdx.x == blockDim.x / 2 + 32) {
-        const u64 now = device_nanos();
-        began = now;
-        if (blockIdx.x == 0 && p.stamps != nullptr) {
-            const u64 launch = *p.launches;
-            if (launch < p.stamp_capacity) p.stamps[launch] = now;
-            *p.launches = launch + 1;
-        }
+    if (threadIdx.x == 0) {
+        stop = 0;
+        began = 0;
     }
+    if (threadIdx.x == blockDim.x / 2) halted = watch.halted_before();
     __syncthreads();
     if (halted) return;
     const Program prog(words);
@@ -130,10 +126,10 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Par
                 __syncwarp();
                 if (threadIdx.x == 0) tracer.moved();
                 if (!stop) post(prog, phase, states, tile == 0 && i == 0 && phase.waits == 0 && phase.moves == 0);
-                if (threadIdx.x == 0) {
-                    tracer.end(p, i, tile, phase.steps);
-                    moved += crossed(prog, phase, p, tile);
-                }
+                if (threadIdx.x == 0) tracer.end(p, i, tile, phase.steps);
+            } else if (threadIdx.x == 32) {
+                // Not warp 0: its next wait is what the peers may be waiting for.
+                moved += crossed(prog, phase, p, tile);
             }
         }
     }
@@ -147,8 +143,6 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Par
 ended:
     // Warp 0 alone changes the states.
     for (u32 e = threadIdx.x; warp == 0 && e < h.endpoints; e += 32) counts[e] = states[e].count;
-    if (threadIdx.x == 0) {
-        p.moved[blockIdx.x] = moved;
-        tracer.finish(p);
-    }
+    if (threadIdx.x == 32) p.moved[blockIdx.x] = moved;
+    if (threadIdx.x == 0) tracer.finish(p);
 }

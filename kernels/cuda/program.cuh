@@ -110,7 +110,7 @@ struct Params {
     u32* halted;
     Stall* stalls;
     u64* moved;
-    // Block 0 stamps each launch: stamps[(*launches)++].
+    // Null, or where one more block stamps each launch: stamps[(*launches)++].
     u64* stamps;
     u64* launches;
     u64 stamp_capacity;

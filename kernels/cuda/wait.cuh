@@ -8,17 +8,22 @@ constexpr u32 POLL_EVERY = 64;
 
 struct Watch {
     const Params& p;
-    // In shared memory: the device's time when the block began.
-    const volatile u64& began;
+    // In shared memory: when thread 0 first looked at the clock, or 0. A wait that is soon over never looks.
+    volatile u64& began;
 
-    // Called by one lane. Past the deadline it stops everyone.
+    // Called by thread 0. Past the deadline it stops everyone.
     __device__ bool stopped() const {
         if (!late() && load_abort(p.abort) == 0) return false;
         stop();
         return true;
     }
 
-    __device__ bool late() const { return device_nanos() - began > p.deadline_ns; }
+    // Called by thread 0.
+    __device__ bool late() const {
+        const u64 now = device_nanos();
+        if (began == 0) began = now;
+        return now - began > p.deadline_ns;
+    }
 
     __device__ void stop() const {
         raise_abort(p.abort);

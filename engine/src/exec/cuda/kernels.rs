@@ -17,7 +17,10 @@ const DATA_THREADS: u32 = 256;
 
 pub struct Kernels {
     plain: Function,
-    traced: Function,
+    /// Loaded by the first traced run.
+    traced: Option<Function>,
+    traced_kernel: Kernel,
+    arch: Arch,
     fill: Function,
     check: Function,
     stamp: Function,
@@ -52,38 +55,49 @@ impl Kernels {
         scope: Scope,
     ) -> Result<Kernels, ExecError> {
         let (major, minor) = info.capability;
-        let cache = Cache::from_env();
-        let load = |kernel| {
-            let image = ringlab_kernels::load(kernel, Arch { major, minor }, &cache).map_err(refused)?;
-            Module::load(device, &image.cubin)
-        };
+        let arch = Arch { major, minor };
         let plan = |traced| Kernel::Plan { element: element(dtype), reduction: reduction(op), scope, traced };
-        let data = load(Kernel::Data { element: element(dtype) })?;
+        let data = module(device, Kernel::Data { element: element(dtype) }, arch)?;
         Ok(Kernels {
-            plain: load(plan(false))?.function(c"run_plan")?,
-            traced: load(plan(true))?.function(c"run_plan")?,
+            plain: module(device, plan(false), arch)?.function(c"run_plan")?,
+            traced: None,
+            traced_kernel: plan(true),
+            arch,
             fill: data.function(c"fill")?,
             check: data.function(c"check")?,
-            stamp: load(Kernel::Clock)?.function(c"stamp")?,
+            stamp: module(device, Kernel::Clock, arch)?.function(c"stamp")?,
             multiprocessors: info.multiprocessors,
         })
     }
 
-    /// Blocks of the interpreter that can be resident on the device together with so many threads each.
-    pub fn resident_blocks(&self, threads: u32, shared_bytes: u32) -> Result<u32, ExecError> {
-        let per_multiprocessor = |function: &Function| {
-            // SAFETY: the function is loaded.
-            unsafe {
-                result::occupancy::max_active_block_per_multiprocessor(
-                    function.raw(),
-                    threads as i32,
-                    shared_bytes as usize,
-                )
-            }
-            .map_err(failed("asking how many blocks fit"))
+    /// Makes [`Kernels::run_plan`] ready to trace.
+    pub fn load_traced(&mut self, device: &Arc<Device>) -> Result<(), ExecError> {
+        if self.traced.is_none() {
+            let function = module(device, self.traced_kernel, self.arch)?.function(c"run_plan")?;
+            self.traced = Some(function);
+        }
+        Ok(())
+    }
+
+    fn interpreter(&self, traced: bool) -> &Function {
+        match &self.traced {
+            Some(function) if traced => function,
+            None if traced => unreachable!("a traced run loads its kernel first"),
+            _ => &self.plain,
+        }
+    }
+
+    /// Blocks of so many threads that can be resident on the device together.
+    pub fn resident_blocks(&self, traced: bool, threads: u32, shared_bytes: u32) -> Result<u32, ExecError> {
+        // SAFETY: the function is loaded.
+        let per_multiprocessor = unsafe {
+            result::occupancy::max_active_block_per_multiprocessor(
+                self.interpreter(traced).raw(),
+                threads as i32,
+                shared_bytes as usize,
+            )
         };
-        let fits = per_multiprocessor(&self.plain)?.min(per_multiprocessor(&self.traced)?);
-        Ok(fits as u32 * self.multiprocessors)
+        Ok(per_multiprocessor.map_err(failed("asking how many blocks fit"))? as u32 * self.multiprocessors)
     }
 
     /// Queues one execution of all the device's programs.
@@ -95,7 +109,7 @@ impl Kernels {
         shared_bytes: u32,
         params: &Params,
     ) -> Result<(), ExecError> {
-        let function = if traced { &self.traced } else { &self.plain };
+        let function = self.interpreter(traced);
         stream.device().bind()?;
         let mut args = [std::ptr::from_ref(params).cast_mut().cast::<c_void>()];
         // SAFETY: `run_plan` takes one `Params` by value, copied by the call; its addresses belong to the session, which waits for the
@@ -171,6 +185,11 @@ impl Kernels {
         }
         .map_err(failed("launching a kernel"))
     }
+}
+
+fn module(device: &Arc<Device>, kernel: Kernel, arch: Arch) -> Result<Arc<Module>, ExecError> {
+    let image = ringlab_kernels::load(kernel, arch, &Cache::from_env()).map_err(refused)?;
+    Module::load(device, &image.cubin)
 }
 
 fn arg<T>(value: &T) -> *mut c_void {

@@ -13,8 +13,11 @@ use crate::exec::{ExecError, SessionSpec};
 /// Shared memory a block may use without asking for more. Longer programs are read from global memory.
 const SHARED_BYTES: u32 = 40 << 10;
 
-/// Threads of a block: `MOST_THREADS` in kernels/cuda/plan.cu, or half as many.
+/// Threads of a block: `MOST_THREADS` in kernels/cuda/plan.cu, or fewer.
 const MOST_THREADS: u32 = 1024;
+
+/// Bytes of a tile below which fewer threads do: they start and meet sooner.
+const SHORT_TILE: u64 = 8 << 10;
 
 /// Bytes of a tile from which more threads move it faster than they cost in barriers.
 const LONG_TILE: u64 = 32 << 10;
@@ -35,6 +38,8 @@ pub struct Part {
     pub halted: Memory,
     pub stalls: Mapped<image::Stall>,
     pub threads: u32,
+    /// Whether there is room for the block that stamps launches.
+    pub stamps: bool,
     pub shared_bytes: u32,
     pub program_bytes: u32,
     pub endpoints_per_block: u32,
@@ -65,20 +70,16 @@ impl Part {
         let program_fits = states + image.program_bytes() <= SHARED_BYTES;
         let shared_bytes = states + if program_fits { image.program_bytes() } else { 0 };
         let blocks = local.len() as u32;
-        let long =
-            longest_tile >= LONG_TILE && blocks <= kernels.resident_blocks(MOST_THREADS, shared_bytes)?;
-        let threads = if long { MOST_THREADS } else { MOST_THREADS / 2 };
-        let fits = kernels.resident_blocks(threads, shared_bytes)?;
+        let fits_with = |threads| kernels.resident_blocks(false, threads, shared_bytes);
+        let threads = match longest_tile {
+            ..SHORT_TILE => MOST_THREADS / 4,
+            LONG_TILE.. if blocks <= fits_with(MOST_THREADS)? => MOST_THREADS,
+            _ => MOST_THREADS / 2,
+        };
+        let fits = fits_with(threads)?;
         if blocks > fits {
             let channels = spec.plan.channels;
-            return Err(ExecError::Refused(format!(
-                "{} ranks x {channels} channels on device {} are {blocks} blocks, but only {fits} can run at the same time ({} \
-                 multiprocessors); use {} channels or fewer, or fewer ranks on this device",
-                blocks / channels,
-                device.ordinal.number,
-                info.multiprocessors,
-                (fits / (blocks / channels)).max(1),
-            )));
+            return Err(too_many(spec, device, &info, blocks, fits));
         }
         Ok(Part {
             programs: Memory::holding(device, &image.words())?,
@@ -94,6 +95,7 @@ impl Part {
             info,
             kernels,
             threads,
+            stamps: blocks < fits,
             shared_bytes,
             program_bytes: image.program_bytes(),
             endpoints_per_block: image.endpoints_per_block,
@@ -102,14 +104,20 @@ impl Part {
     }
 
     /// Empty records for at most `per_block` phases of every block.
-    pub fn start_recording(&mut self, per_block: u64) -> Result<(), ExecError> {
+    pub fn start_recording(&mut self, spec: &SessionSpec, per_block: u64) -> Result<(), ExecError> {
+        let device = self.stream.device().clone();
+        self.kernels.load_traced(&device)?;
+        let blocks = self.local.len() as u32 + u32::from(self.stamps);
+        let fits = self.kernels.resident_blocks(true, self.threads, self.shared_bytes)?;
+        if blocks > fits {
+            return Err(too_many(spec, &device, &self.info, blocks, fits));
+        }
         if self.recording.as_ref().is_none_or(|recording| recording.per_block != per_block) {
-            let device = self.stream.device();
             let blocks = self.local.len() as u64;
             self.recording = Some(Recording {
-                records: Memory::zeroed(device, blocks * per_block * size_of::<TraceRecord>() as u64)?,
-                kept: Memory::zeroed(device, blocks * 8)?,
-                dropped: Memory::zeroed(device, blocks * 8)?,
+                records: Memory::zeroed(&device, blocks * per_block * size_of::<TraceRecord>() as u64)?,
+                kept: Memory::zeroed(&device, blocks * 8)?,
+                dropped: Memory::zeroed(&device, blocks * 8)?,
                 per_block,
             });
         }
@@ -117,4 +125,18 @@ impl Part {
         recording.kept.clear()?;
         recording.dropped.clear()
     }
+}
+
+fn too_many(spec: &SessionSpec, device: &Device, info: &DeviceInfo, blocks: u32, fits: u32) -> ExecError {
+    let channels = spec.plan.channels;
+    let ranks = blocks / channels;
+    let way_out = match fits / ranks {
+        0 => format!("put at most {fits} ranks on this device"),
+        most => format!("use {most} channels or fewer, or fewer ranks on this device"),
+    };
+    ExecError::Refused(format!(
+        "{ranks} ranks x {channels} channels on device {} are {blocks} blocks, but only {fits} can run at the same time ({} \
+         multiprocessors); {way_out}",
+        device.ordinal.number, info.multiprocessors,
+    ))
 }

@@ -57,7 +57,7 @@ impl CudaSession {
             halted: part.halted.address().0,
             stalls: part.stalls.address()?.0,
             moved: part.moved.address().0,
-            stamps: if index == 0 { self.stamps.address().0 } else { 0 },
+            stamps: if index == 0 && part.stamps { self.stamps.address().0 } else { 0 },
             launches: self.launches.address().0,
             stamp_capacity: self.stamp_capacity,
             meeting: self.meeting.address().0,
@@ -91,7 +91,8 @@ impl CudaSession {
         if self.abort.read()[0] != 0 {
             return Err(self.stalled()?);
         }
-        let stamps = self.stamps.values::<u64>(iters as usize + 1)?;
+        let stamped = if self.parts[0].stamps { iters as usize + 1 } else { 0 };
+        let stamps = self.stamps.values::<u64>(stamped)?;
         let between = |pair: &[u64]| Duration::from_nanos(pair[1].saturating_sub(pair[0]));
         Ok(Timing {
             wall,
@@ -115,11 +116,15 @@ impl CudaSession {
                 }
             }
             for (part, params) in self.parts.iter().zip(params) {
-                let grid = (part.local.len() as u32, part.threads);
+                let stamper = u32::from(params.stamps != 0);
+                let grid = (part.local.len() as u32 + stamper, part.threads);
                 part.kernels.run_plan(&part.stream, traced, grid, part.shared_bytes, params)?;
             }
         }
         let first = &self.parts[0];
+        if !first.stamps {
+            return Ok(());
+        }
         first.kernels.stamp(
             &first.stream,
             self.stamps.address(),
@@ -302,7 +307,7 @@ impl Session for CudaSession {
         let most = (self.spec.trace_spans / self.programs.len()) as u64;
         let phases = self.phases.iter().map(|p| p.phases.len() as u64).max().unwrap_or(0);
         let per_block = most.min(phases.saturating_mul(self.buffers.tiles)).max(1);
-        self.parts.iter_mut().try_for_each(|part| part.start_recording(per_block))?;
+        self.parts.iter_mut().try_for_each(|part| part.start_recording(&self.spec, per_block))?;
         let timing = self.execute(1, true)?;
         Ok((timing, self.trace()?))
     }
