@@ -78,7 +78,6 @@ impl Part {
         };
         let fits = fits_with(threads)?;
         if blocks > fits {
-            let channels = spec.plan.channels;
             return Err(too_many(spec, device, &info, blocks, fits));
         }
         Ok(Part {

@@ -194,6 +194,9 @@ impl<'a, F: Fn(Operand) -> Operand> Gathering<'a, F> {
         let reads: Vec<Place> = srcs.iter().map(place).collect();
         let writes: Option<Place> = dst.as_ref().map(place);
         let fifo = instr.from.is_some() || instr.to.is_some();
+        // A chunk copied onto itself touches nothing (`plan::Plan`).
+        let onto_itself = !fifo && reads.len() == 1 && writes == Some(reads[0]);
+        let slice = if onto_itself { 0 } else { slice };
         let clash = reads.iter().any(|r| self.written.contains(r))
             || writes.is_some_and(|w| self.written.contains(&w) || self.read.contains(&w));
         let full = self.phase.moves.len() >= MOST || self.phase.parts.len() >= MOST;
@@ -265,6 +268,23 @@ mod tests {
         // Without the barrier between them, the copy follows the reduction directly and needs its own phase.
         close.programs[0].steps.drain(3..5);
         assert_eq!(shape(&phases(&close)[0]), [(0, 0, 1), (1, 1, 0), (0, 1, 0)]);
+    }
+
+    #[test]
+    fn a_chunk_copied_onto_itself_moves_nothing() {
+        let plan = generate(Algorithm::Ring, Collective::AllGather, 2, 1).unwrap();
+        let (programs, _) = compile(&plan).unwrap();
+        let slices = infer(&programs, &SliceLens::new(64, 4, 1, 1)).unwrap();
+        let in_place = |operand: Operand| match operand.buffer {
+            Buffer::Input => Operand { buffer: Buffer::Output, start: operand.rank as u32, ..operand },
+            _ => operand,
+        };
+        let copied = |canonical: &dyn Fn(Operand) -> Operand| {
+            let phases = gather(&programs[1], &slices[1], canonical).unwrap().phases;
+            phases.iter().flat_map(|p| &p.moves).map(|m| m.slice).collect::<Vec<_>>()
+        };
+        assert_eq!(copied(&|operand| operand), [64, 64, 64]);
+        assert_eq!(copied(&in_place), [64, 0, 64]);
     }
 
     #[test]
