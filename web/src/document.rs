@@ -98,7 +98,9 @@ fn header(shell: &Shell, section: Option<&'static str>) -> impl IntoView + use<>
             </nav>
             <div class="site-tools">
                 <a href=address(other, &shell.path) hreflang=other.tag() lang=other.tag()>{t::other_language(lang)}</a>
-                <button type="button" class="theme-toggle" data-theme-toggle="" aria-pressed="false">{t::dark(lang)}</button>
+                <button type="button" class="theme-toggle" data-theme-toggle="" aria-pressed="false">
+                    <span>{t::dark(lang)}</span>
+                </button>
             </div>
         </header>
     }

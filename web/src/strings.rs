@@ -35,6 +35,8 @@ strings! {
     licence = "代码以 MIT 或 Apache-2.0 许可", "Code under MIT or Apache-2.0";
 
     // Home
+    home_eyebrow = "GPU 集合通信", "GPU collective communication";
+    home_title = "先推导，再预测，最后实测", "Derive it, predict it, measure it";
     home_lead = "八块 GPU 要把各自的梯度加到一起。每一步谁发给谁、发多少、为什么不能更少？在这里，你先把答案推出来，写下预测，再让真实的机器来评判。", "Eight GPUs must add up their gradients. Who sends what to whom in each step, and why can it not be less? Here you derive the answer, commit to a prediction, and let a real machine judge it.";
     home_start = "从课程开始", "Start with the course";
     home_labs = "直接做实验", "Go to the labs";
@@ -176,6 +178,7 @@ strings! {
     duration = "用时", "took";
     span_bytes = "字节", "bytes";
     peer = "对端", "peer";
+    sent_bytes = "发出", "sent";
     rate = "速率", "rate";
     kind_move = "搬运", "moving";
     kind_reduce = "归约", "reducing";

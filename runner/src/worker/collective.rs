@@ -24,15 +24,6 @@ const THREAD_BYTES: u64 = 3 << 20;
 /// Keeps a task's result, with one time per iteration, well below [`crate::line::MAX_LINE`].
 const MAX_ITERATIONS: u32 = 100_000;
 
-/// Bytes of a FIFO slot. On a GPU NCCL's: `NCCL_DEFAULT_BUFFSIZE` of 4 MiB over 8 steps (src/init.cc at v2.22.3-1). On a CPU slots that
-/// stay in its caches are faster.
-const fn slot_bytes(backend: Backend) -> usize {
-    match backend {
-        Backend::Cpu => 64 << 10,
-        Backend::Cuda => 512 << 10,
-    }
-}
-
 /// Runs the task. Files of the result are in the working directory.
 pub fn run(
     task: &CollectiveTask,
@@ -51,7 +42,7 @@ pub fn run(
     sink.progress(&task.id, "verify", 1, 1)?;
 
     let layout =
-        Layout::new(task.block, task.dtype.size(), plan.chunks, plan.channels, slot_bytes(task.backend));
+        Layout::new(task.block, task.dtype.size(), plan.chunks, plan.channels, task.backend.slot_bytes());
     report::layout(&plan, &layout, task.dtype.size(), sink)?;
     check_memory(task, &plan, job)?;
     let plan_file = keep_plan(task)?;
@@ -169,7 +160,7 @@ fn check_memory(task: &CollectiveTask, plan: &Plan, job: &JobSpec) -> Result<(),
         .filter(|(_, step)| !matches!(step, Step::Signal { .. }))
         .filter_map(|(program, step)| Some((program.rank, program.channel, step.to()?)))
         .collect();
-    let slots = connections.len() as u128 * u128::from(SLOTS) * slot_bytes(task.backend) as u128;
+    let slots = connections.len() as u128 * u128::from(SLOTS) * task.backend.slot_bytes() as u128;
     let rest = u128::from(BASE_BYTES) + plan.programs.len() as u128 * u128::from(THREAD_BYTES);
     let need = u64::try_from(buffers + slots + rest).unwrap_or(u64::MAX);
     if need > job.limits.memory_bytes {
@@ -197,7 +188,7 @@ fn open(task: &CollectiveTask, plan: Plan, job: &JobSpec) -> Result<Box<dyn Sess
         dtype: task.dtype,
         op: task.op,
         in_place: task.in_place,
-        slot_bytes: slot_bytes(task.backend),
+        slot_bytes: task.backend.slot_bytes(),
         deadline: Duration::from_millis(job.limits.collective_ms),
         devices: devices(task.backend)?,
         trace_spans: if task.trace { TRACE_SPANS } else { 0 },

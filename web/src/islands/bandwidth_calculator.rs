@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use ringlab_labs::text::Lang;
 
 use super::bandwidth::{COLLECTIVES, compute, factor_formula, parse_bytes};
-use crate::format::{bytes, decimal, significant};
+use crate::format::{bytes, decimal};
 use crate::strings as t;
 
 /// `params`: `collective`, `ranks`, `bytes`, `time_us`, all optional.
@@ -57,17 +57,17 @@ pub fn BandwidthCalculator(lang: Lang, params: BTreeMap<String, String>) -> impl
         let formula = factor_formula(collective, n);
         let (s_text, t_text) = (bytes(s as u64), format!("{} µs", decimal(micros, 3)));
         let steps = [
-            ("algbw", format!("S / t = {s_text} / {t_text}"), format!("{} GB/s", significant(b.algbw))),
+            ("algbw", format!("S / t = {s_text} / {t_text}"), format!("{} GB/s", decimal(b.algbw, 3))),
             (t::calc_factor(lang), formula, decimal(b.factor, 4)),
             (
                 "busbw",
                 format!(
                     "algbw × {} = {} × {}",
                     t::calc_factor(lang),
-                    significant(b.algbw),
+                    decimal(b.algbw, 3),
                     decimal(b.factor, 4)
                 ),
-                format!("{} GB/s", significant(b.busbw)),
+                format!("{} GB/s", decimal(b.busbw, 3)),
             ),
         ]
         .map(|(name, how, value)| {

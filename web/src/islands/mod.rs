@@ -16,5 +16,6 @@ mod result_view;
 pub mod ring_stepper;
 pub mod ring_walk;
 pub mod run_panel;
+mod simulate;
 pub mod stream;
 pub mod timeline;

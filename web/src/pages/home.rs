@@ -37,7 +37,8 @@ pub(super) fn render(
         <div class="page home">
             <section class="hero">
                 <div>
-                    <h1>{t::tagline(lang)}</h1>
+                    <p class="eyebrow">{t::home_eyebrow(lang)}</p>
+                    <h1>{t::home_title(lang)}</h1>
                     <p class="lead">{t::home_lead(lang)}</p>
                     <p class="actions">
                         <a class="button primary" href=address(lang, "/course")>

@@ -61,7 +61,7 @@ pub(super) fn render(
 fn static_log(lang: Lang, events: &[StreamEvent]) -> AnyView {
     let lines: Vec<_> = events
         .iter()
-        .filter(|e| !matches!(e.event.body, EventBody::TaskDone { .. }))
+        .filter(|e| !matches!(e.event.body, EventBody::Progress { .. }))
         .map(|e| {
             let line = line_of(lang, e);
             view! {

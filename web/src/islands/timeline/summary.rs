@@ -14,8 +14,8 @@ pub struct LaneSummary {
     pub spans: u64,
     pub waiting_ns: u64,
     pub moving_ns: u64,
-    /// Bytes of the steps that crossed to or from a peer.
-    pub bytes: u64,
+    /// Bytes of the steps that send to a peer.
+    pub sent: u64,
     pub first_ns: u64,
     pub last_ns: u64,
 }
@@ -33,7 +33,7 @@ pub fn summarise(trace: &Trace) -> Vec<LaneSummary> {
                     spans: 0,
                     waiting_ns: 0,
                     moving_ns: 0,
-                    bytes: 0,
+                    sent: 0,
                     first_ns: span.start_ns,
                     last_ns: 0,
                 });
@@ -43,8 +43,8 @@ pub fn summarise(trace: &Trace) -> Vec<LaneSummary> {
         lane.spans += 1;
         lane.waiting_ns += span.ready_ns.saturating_sub(span.start_ns);
         lane.moving_ns += span.end_ns.saturating_sub(span.ready_ns);
-        if span.from.is_some() || span.to.is_some() {
-            lane.bytes += span.bytes;
+        if span.to.is_some() {
+            lane.sent += span.bytes;
         }
         lane.first_ns = lane.first_ns.min(span.start_ns);
         lane.last_ns = lane.last_ns.max(span.end_ns);
@@ -97,7 +97,7 @@ mod tests {
         let lanes = summarise(&trace);
         assert_eq!(lanes.len(), 2);
         assert_eq!((lanes[0].rank, lanes[0].waiting_ns, lanes[0].moving_ns), (Rank(0), 1, 2));
-        assert_eq!((lanes[1].waiting_ns, lanes[1].moving_ns, lanes[1].bytes), (5, 7, 64));
+        assert_eq!((lanes[1].waiting_ns, lanes[1].moving_ns, lanes[1].sent), (5, 7, 64));
         assert_eq!((lanes[1].first_ns, lanes[1].last_ns, lanes[1].spans), (0, 12, 2));
     }
 }

@@ -38,7 +38,7 @@ pub fn lane_rows(lang: Lang, lanes: &[LaneSummary]) -> AnyView {
                 l.spans.to_string(),
                 format::nanos(l.waiting_ns as f64),
                 format::nanos(l.moving_ns as f64),
-                format::bytes(l.bytes),
+                format::bytes(l.sent),
             ])
         })
         .collect();
@@ -50,7 +50,7 @@ pub fn lane_rows(lang: Lang, lanes: &[LaneSummary]) -> AnyView {
                 t::steps_word(lang),
                 t::waiting(lang),
                 t::moving(lang),
-                t::span_bytes(lang),
+                t::sent_bytes(lang),
             ])}
             <tbody>{rows}</tbody>
         </table>

@@ -17,7 +17,7 @@ use super::layout::{Lanes, Pick, Window, hit};
 use super::summary::{LaneSummary, origin_text, summarise};
 use super::table::{lane_rows, peers, step_rows};
 use crate::format;
-use crate::islands::client;
+use crate::islands::{client, simulate};
 use crate::strings as t;
 
 /// A trace made ready to be drawn.
@@ -64,8 +64,9 @@ pub fn TimelineViewer(lang: Lang, job: JobView, lab: LabView, artifact: String) 
                 None => view! { <p class="muted">{t::trace_loading(lang)}</p> }.into_any(),
                 Some(Err(why)) => view! { <p class="failure">{why}</p> }.into_any(),
                 Some(Ok(trace)) => {
-                    let _ = source;
-                    let simulated = Err(String::new());
+                    let simulated = source
+                        .with_value(|(job, lab)| simulate::of_job(lang, lab, job))
+                        .map(|trace| Loaded::of(lang, trace));
                     view! { <Chart lang=lang trace=trace simulated=simulated /> }.into_any()
                 }
             }}
