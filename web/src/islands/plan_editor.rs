@@ -28,8 +28,10 @@ pub fn PlanEditor(
 ) -> impl IntoView {
     let lab = StoredValue::new(lab);
     let fields = move || lab.with_value(|l| to_fields(&l.params, &params.get()));
-    let own = Memo::new(move |_| {
-        lab.with_value(|l| ringlab_labs::starting_plan(l, &fields(), lang)).unwrap_or_default()
+    // While a parameter is being typed wrong, the last good plan stays.
+    let own = Memo::new(move |before: Option<&String>| {
+        let made = lab.with_value(|l| ringlab_labs::starting_plan(l, &fields(), lang));
+        made.unwrap_or_else(|_| before.cloned().unwrap_or_default())
     });
     let text = Memo::new(move |_| code.get().unwrap_or_else(|| own.get()));
     let report = RwSignal::new(None::<VerifyReport>);
