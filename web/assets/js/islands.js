@@ -1,5 +1,5 @@
-// Brings the islands of a page to life: the module is fetched when the first of them comes near the window, and each island is handed
-// to its exported function once. Follows leptos' own island script, less what this site does not use (children, the islands' router).
+// Brings the islands of a page to life. In a chapter the module is fetched when the first of them comes near the window; each island is
+// handed to its exported function once. Follows leptos' own island script, less what this site does not use.
 const [script, wasm] = ["SCRIPT", "WASM"];
 let module;
 const load = () =>
@@ -13,20 +13,25 @@ const failed = (error) => {
   console.error(error);
   document.documentElement.dataset.islands = "failed";
 };
+const hydrate = (island) =>
+  load()
+    .then((mod) => {
+      mod[island.dataset.component](island);
+      island.dataset.hydrated = "";
+    })
+    .catch(failed);
 const seen = new IntersectionObserver(
   (entries) => {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;
       seen.unobserve(target);
-      load()
-        .then((mod) => {
-          mod[target.dataset.component](target);
-          target.dataset.hydrated = "";
-        })
-        .catch(failed);
+      hydrate(target);
     }
   },
-  { rootMargin: "600px" },
+  { rootMargin: "800px" },
 );
-// An island draws no box of its own (`display: contents`); its first element does.
-for (const island of document.querySelectorAll("leptos-island")) seen.observe(island);
+for (const island of document.querySelectorAll("leptos-island")) {
+  // In a chapter people read first; a form must be alive before somebody presses its button.
+  if (island.closest(".chapter-body")) seen.observe(island);
+  else hydrate(island);
+}

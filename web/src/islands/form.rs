@@ -12,6 +12,9 @@ use serde_json::Value;
 use crate::format;
 use crate::strings as t;
 
+/// Upper limits from here on only guard against nonsense: no help to a reader.
+const WORTH_SAYING: i64 = 10_000;
+
 /// What stands in the inputs.
 pub type Typed = BTreeMap<String, String>;
 
@@ -103,7 +106,7 @@ fn field_view(
         FieldKind::Integer { min, max, unit, .. } => (
             number_input(&id, described, "numeric", value, set, invalid),
             unit,
-            Some(format!("{min} – {max}")),
+            (max < WORTH_SAYING).then(|| format!("{min} – {max}")),
         ),
         FieldKind::Number { unit, .. } => {
             (number_input(&id, described, "decimal", value, set, invalid), unit, None)
@@ -185,6 +188,7 @@ fn number_input(
             autocomplete="off"
             aria-describedby=described
             aria-invalid=invalid
+            value=untrack(&value)
             prop:value=value
             on:input=move |e| set(event_target_value(&e))
         />

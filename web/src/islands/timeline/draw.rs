@@ -6,7 +6,7 @@ use super::layout::{Lane, Lanes, Pick, Window, ticks, visible};
 use crate::format;
 
 /// Room for the lanes' names.
-pub const GUTTER: f64 = 62.0;
+pub const GUTTER: f64 = 66.0;
 
 /// Room for the axis.
 pub const AXIS: f64 = 24.0;
@@ -70,7 +70,7 @@ pub fn paint(c: &Context, scene: &Scene<'_>, palette: &Palette, scale: f64) {
     for (i, lane) in scene.lanes.lanes.iter().enumerate() {
         let y = AXIS + scene.lane_height * i as f64;
         c.set_fill_style_str(&palette.muted);
-        text(c, &format!("r{} · c{}", lane.rank, lane.channel), 0.0, y + scene.lane_height / 2.0);
+        text(c, &format!("r{} · c{}", lane.rank, lane.channel), 6.0, y + scene.lane_height / 2.0);
         c.set_fill_style_str(&palette.rule);
         c.fill_rect(0.0, y, scene.width, 1.0);
         c.save();
