@@ -52,8 +52,11 @@ fn check_row(lang: Lang, check: Check) -> AnyView {
                 <span class="sign" aria-hidden="true">
                     {sign}
                 </span>
-                <strong>{check.title.get(lang).to_owned()}</strong>
-                <span class="check-word">{word}</span>
+                <span>
+                    <strong>{check.title.get(lang).to_owned()}</strong>
+                    " "
+                    <span class="check-word">{word}</span>
+                </span>
                 <span class="points">{points}</span>
             </p>
             <dl>
