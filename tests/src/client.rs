@@ -1,12 +1,14 @@
 //! One visitor: keeps its cookie, speaks JSON.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, bail};
 use ringlab_labs::api::JobView;
 use ringlab_labs::job::Submission;
 use serde_json::Value;
 
 use crate::PATIENCE;
-use crate::system::wait_for;
+use crate::system::wait_within;
 
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -92,14 +94,14 @@ impl Client {
 
     /// The job once it is done, failed or cancelled.
     pub async fn finished(&self, id: &str) -> Result<JobView> {
-        wait_for("the job to end", || async {
+        self.finished_within(PATIENCE, id).await
+    }
+
+    pub async fn finished_within(&self, limit: Duration, id: &str) -> Result<JobView> {
+        wait_within(limit, "the job to end", || async {
             let job = self.job(id).await?;
             Ok(job.state.is_final().then_some(job))
         })
         .await
-    }
-
-    pub fn cookie(&self) -> String {
-        self.cookie.lock().expect("no test panics while it holds this lock").clone()
     }
 }

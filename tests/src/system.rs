@@ -126,9 +126,17 @@ async fn start_server(folder: &Path, listen: &str) -> Result<(Process, String)> 
 /// Asks again and again until there is something, within [`PATIENCE`].
 pub async fn wait_for<T, F: Future<Output = Result<Option<T>>>>(
     what: &str,
+    ask: impl FnMut() -> F,
+) -> Result<T> {
+    wait_within(PATIENCE, what, ask).await
+}
+
+pub async fn wait_within<T, F: Future<Output = Result<Option<T>>>>(
+    limit: Duration,
+    what: &str,
     mut ask: impl FnMut() -> F,
 ) -> Result<T> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + limit;
     let mut last = None;
     while Instant::now() < deadline {
         match ask().await {
@@ -139,7 +147,7 @@ pub async fn wait_for<T, F: Future<Output = Result<Option<T>>>>(
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     match last {
-        Some(error) => Err(error.context(format!("waited {PATIENCE:?} for {what}"))),
-        None => bail!("waited {PATIENCE:?} for {what}"),
+        Some(error) => Err(error.context(format!("waited {limit:?} for {what}"))),
+        None => bail!("waited {limit:?} for {what}"),
     }
 }

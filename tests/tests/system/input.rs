@@ -24,7 +24,6 @@ async fn every_route_answers_bad_bodies_with_a_problem() {
         format!("/api/v1/jobs/{NO_JOB}/cancel"),
         "/api/v1/labs/ring-allreduce/verify".into(),
         "/api/v1/labs/nothing/verify".into(),
-        "/api/v1/nothing".into(),
     ];
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let long = format!("{{\"code\":\"{}\"}}", "x".repeat(3_000_000));
@@ -56,6 +55,7 @@ async fn every_route_answers_bad_bodies_with_a_problem() {
             &format!("DELETE {route}"),
         );
     }
+    assert_problem(&client.post("/api/v1/nothing", &json!({})).await.unwrap(), "an unknown route");
     for path in [
         "/api/v1/jobs/x",
         "/api/v1/jobs/%00",
@@ -86,6 +86,10 @@ async fn every_field_of_a_lab_form_is_checked_and_named() {
     for part in ["params", "prediction"] {
         for field in good[part].as_object().unwrap().keys() {
             for value in &nasty {
+                // A parameter that is null takes its default.
+                if part == "params" && value.is_null() {
+                    continue;
+                }
                 let mut body = good.clone();
                 body[part][field] = value.clone();
                 let answer = client.post("/api/v1/jobs", &body).await.unwrap();
