@@ -45,8 +45,13 @@ impl System {
     }
 
     pub fn add_runner(&mut self, name: &str) -> Result<()> {
+        self.add_runner_with(name, "cpu")
+    }
+
+    /// `backends` as the runner's flag takes them: each must pass its self-test.
+    pub fn add_runner_with(&mut self, name: &str, backends: &str) -> Result<()> {
         let mut command = Command::new(process::program("ringlab-runner")?);
-        command.args(["--server", &self.url, "--name", name, "--backends", "cpu", "--work"]);
+        command.args(["--server", &self.url, "--name", name, "--backends", backends, "--work"]);
         command.arg(self.folder.path().join(format!("runner-{name}"))).env("RINGLAB_RUNNER_TOKEN", TOKEN);
         let log = self.folder.path().join(format!("runner-{name}.log"));
         self.runners.push(Process::start(command, log)?);
@@ -95,8 +100,16 @@ impl System {
     }
 }
 
+/// The checkout with content and labs: `RINGLAB_ROOT` where the programs were carried to another machine.
+fn root() -> PathBuf {
+    match std::env::var_os("RINGLAB_ROOT") {
+        Some(root) => PathBuf::from(root),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+    }
+}
+
 async fn start_server(folder: &Path, listen: &str) -> Result<(Process, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = root();
     let mut command = Command::new(process::program("ringlab-server")?);
     command.args(["--listen", listen, "--data"]).arg(folder.join("data"));
     command.arg("--root").arg(&root).env("RINGLAB_RUNNER_TOKEN", TOKEN);
