@@ -1,5 +1,6 @@
 //! The whole system, as its users and its accidents meet it. See ../README.md.
 
+mod browser;
 mod faults;
 mod input;
 mod job;
