@@ -10,7 +10,7 @@ use crate::sh::{self, Sh};
 const MAX_LINES: usize = 500;
 
 /// Licences under which a dependency may come in; a crate's expression must be satisfiable with these alone.
-const FREE: [&str; 14] = [
+const FREE: [&str; 15] = [
     "MIT",
     "MIT-0",
     "Apache-2.0",
@@ -24,6 +24,7 @@ const FREE: [&str; 14] = [
     "Unlicense",
     "Unicode-3.0",
     "BSL-1.0",
+    "CDLA-Permissive-2.0",
     "MPL-2.0",
 ];
 
