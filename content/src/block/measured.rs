@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
 
-use super::Block;
+use super::{Block, origin};
 use crate::html::{escape, push};
 use crate::markdown::{inline, known};
 
@@ -84,20 +84,18 @@ impl Block<'_, '_> {
     /// Hardware, driver, commit, date, command: every one must be in the file.
     fn origin(&mut self, data: &Value, file: &Spanned<String>) -> Option<String> {
         let text = |key: &str| data.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-        let hardware = hardware(data);
-        let driver = text("driver").map(str::to_owned).or_else(|| gpu_driver(data));
-        let no_gpu = data.get("driver") == Some(&Value::Null)
-            || data.pointer("/hardware/gpus").and_then(Value::as_array).is_some_and(Vec::is_empty);
+        let (hardware, driver) = (origin::hardware(data), origin::driver(data));
+        let (date, command) = (origin::date(data), origin::command(data));
         let mut missing = Vec::new();
         if hardware.is_none() {
             missing.push("hardware".to_owned());
         }
-        if driver.is_none() && !no_gpu {
+        if driver.is_none() && !origin::no_gpu(data) {
             missing.push("driver (null on a machine without a GPU)".to_owned());
         }
-        missing.extend(
-            ["commit", "date", "command"].iter().filter(|key| text(key).is_none()).map(|&key| key.to_owned()),
-        );
+        let told =
+            [("commit", text("commit").is_some()), ("date", date.is_some()), ("command", command.is_some())];
+        missing.extend(told.iter().filter(|(_, told)| !told).map(|(key, _)| (*key).to_owned()));
         if !missing.is_empty() {
             let message = format!(
                 "labs/measurements/{} lacks {} at its top level; a figure without its origin is not shown",
@@ -118,8 +116,8 @@ impl Block<'_, '_> {
             format_args!(
                 ", <code>{}</code>, <time>{}</time>, <code>{}</code>",
                 escape(&commit),
-                escape(text("date").unwrap_or("")),
-                escape(text("command").unwrap_or(""))
+                escape(&date.unwrap_or_default()),
+                escape(&command.unwrap_or_default())
             ),
         );
         Some(out)
@@ -235,33 +233,6 @@ fn detail(body: &Body) -> String {
     std::iter::once(rows.to_owned()).chain(columns).chain(figures).collect::<Vec<_>>().join(" ")
 }
 
-/// A sentence about the machine: as written, or from the runner's `HardwareInfo`.
-fn hardware(data: &Value) -> Option<String> {
-    let hardware = data.get("hardware")?;
-    if let Some(text) = hardware.as_str() {
-        return Some(text.to_owned()).filter(|text| !text.trim().is_empty());
-    }
-    let gpus = hardware.get("gpus").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let cpu = hardware.get("cpu").and_then(Value::as_str)?;
-    let mut names: Vec<(&str, usize)> = Vec::new();
-    for name in gpus.iter().filter_map(|gpu| gpu.get("name").and_then(Value::as_str)) {
-        match names.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => names.push((name, 1)),
-        }
-    }
-    let mut parts: Vec<String> = names
-        .iter()
-        .map(|(name, count)| if *count == 1 { (*name).to_owned() } else { format!("{count} × {name}") })
-        .collect();
-    parts.push(cpu.to_owned());
-    Some(parts.join(", "))
-}
-
-fn gpu_driver(data: &Value) -> Option<String> {
-    data.pointer("/hardware/gpus/0/driver").and_then(Value::as_str).map(str::to_owned)
-}
-
 /// What a wrong pointer could have meant.
 fn keys(data: &Value) -> String {
     match data {
@@ -350,14 +321,5 @@ mod tests {
         assert!(formatted(&json!(1.5), "bytes", false).is_err());
         assert!(formatted(&json!([1]), "text", false).is_err());
         assert!(formatted(&json!(1), "GB", false).unwrap_err().contains("no format"));
-    }
-
-    #[test]
-    fn a_machine_is_named_from_a_string_or_from_hardware_info() {
-        assert_eq!(hardware(&json!({"hardware": "one H200"})).as_deref(), Some("one H200"));
-        let gpu = json!({"name": "NVIDIA H200", "driver": "570.1"});
-        let data = json!({"hardware": {"cpu": "Xeon", "gpus": [gpu, gpu]}});
-        assert_eq!(hardware(&data).as_deref(), Some("2 × NVIDIA H200, Xeon"));
-        assert_eq!(gpu_driver(&data).as_deref(), Some("570.1"));
     }
 }

@@ -4,6 +4,7 @@ mod aside;
 mod check;
 mod lab;
 mod measured;
+mod origin;
 mod quiz;
 mod source;
 mod widget;
