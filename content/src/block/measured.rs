@@ -105,8 +105,8 @@ impl Block<'_, '_> {
             self.problem_at(file, message);
             return None;
         }
-        let (measured, on) = (self.env.pick("实测", "Measured"), self.env.pick("驱动", "driver"));
-        let mut out = format!("{measured}: {}", escape(&hardware.unwrap_or_default()));
+        let (measured, on) = (self.env.pick("实测：", "Measured: "), self.env.pick("驱动", "driver"));
+        let mut out = format!("{measured}{}", escape(&hardware.unwrap_or_default()));
         if let Some(driver) = driver {
             push(&mut out, format_args!(", {on} {}", escape(&driver)));
         }
