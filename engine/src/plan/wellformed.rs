@@ -140,15 +140,15 @@ impl Plan {
                 ),
             ));
         };
-        let text = self.range_text(range);
         if range.len == 0 {
+            let text = self.range_text(range);
             return Err(Text::new(
                 format!("区间 {text} 是空的；`a..b` 含 a 不含 b，b 要大于 a。"),
                 format!("the range {text} is empty; `a..b` includes a but not b, so b must be larger."),
             ));
         }
         if u64::from(range.start) + u64::from(range.len) > u64::from(chunks) {
-            let name = self.buffer_name(range.buffer);
+            let (text, name) = (self.range_text(range), self.buffer_name(range.buffer));
             return Err(Text::new(
                 format!("{text} 越界：{name} 有 {chunks} 个 chunk，编号 0 到 {}。", chunks - 1),
                 format!("{text} is out of bounds: {name} has chunks 0 to {}.", chunks - 1),

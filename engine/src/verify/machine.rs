@@ -10,9 +10,6 @@ use super::value::{ValueId, Values};
 use crate::plan::{Buffer, Place, Plan, Range, SLOTS, Step, operands};
 use crate::types::{ChannelId, Rank};
 
-/// Most terms merged in one channel.
-const MAX_MERGED: usize = 50_000_000;
-
 #[derive(Debug)]
 struct Process {
     tile: u32,
@@ -99,9 +96,6 @@ impl<'a> Machine<'a> {
             }
             if !moved {
                 return Err(self.deadlock(&waits));
-            }
-            if self.values.merged > MAX_MERGED {
-                return Err(Refusal::too_large());
             }
         }
     }
@@ -211,12 +205,12 @@ impl<'a> Machine<'a> {
             values.push(self.read(at, *place, part)?);
         }
         let dst_shape = dst.and_then(|dst| self.shape(dst, part));
-        let shapes = values.iter().map(|v| self.values.get(*v).shape).chain(dst_shape);
+        let shapes = values.iter().map(|v| self.values.shape(*v)).chain(dst_shape);
         let shapes: Vec<u32> = shapes.collect();
         if let Some(other) = shapes.iter().find(|s| **s != shapes[0]) {
             return Err(Refusal::at(at, RefusalKind::MixedChunks { a: shapes[0], b: *other }));
         }
-        let value = self.values.made(at, &values);
+        let value = self.values.made(at, &values).map_err(|_| Refusal::too_large())?;
         if let Some(dst) = dst {
             self.write(at, dst, part, value)?;
         }

@@ -25,7 +25,7 @@ pub use traffic::{Edge, Fraction, Proof};
 
 /// Tiles that are executed.
 pub const TILES: u32 = 3;
-/// Most chunk operations over all distinct channels and tiles, and most memory cells.
+/// Most chunk operations over all distinct channels and tiles, and most memory cells of a channel over all tiles.
 const MAX_OPERATIONS: u64 = 2_000_000;
 const MAX_CELLS: u64 = 1_000_000;
 

@@ -3,12 +3,14 @@
 use super::TILES;
 use super::machine::Machine;
 use super::refusal::{At, Refusal, RefusalKind};
-use super::value::{Term, ValueId};
+use super::value::count;
 use crate::plan::{Buffer, Plan, Range};
 use crate::types::{Collective, Rank};
 
 /// Most wrong outputs whose causes are compared for the shortest.
 const COMPARED: usize = 64;
+/// Most steps in the causes that are compared: a plan with long ones has none that a person would read to the end.
+const MAX_STEPS: usize = 100_000;
 
 /// Contributions that chunk `chunk` of the output of `rank` must hold, each once: (rank, chunk of its input).
 fn wanted(plan: &Plan, rank: u32, chunk: u32) -> Vec<(u32, u32)> {
@@ -24,12 +26,17 @@ fn wanted(plan: &Plan, rank: u32, chunk: u32) -> Vec<(u32, u32)> {
 /// Checks all outputs after a run; of several mistakes, reports the one with the shortest cause.
 pub fn check(plan: &Plan, machine: &Machine<'_>) -> Result<(), Refusal> {
     let chunks = plan.collective.output_blocks(plan.ranks) * plan.chunks;
-    let mut refusals = Vec::new();
+    let mut refusals: Vec<Refusal> = Vec::new();
+    let mut steps = 0;
     for tile in 0..TILES {
         for rank in 0..plan.ranks {
             for chunk in 0..chunks {
-                if refusals.len() < COMPARED {
-                    refusals.extend(check_one(plan, machine, rank, chunk, tile));
+                if refusals.len() < COMPARED
+                    && steps <= MAX_STEPS
+                    && let Some(refusal) = check_one(plan, machine, rank, chunk, tile)
+                {
+                    steps += refusal.slice.len();
+                    refusals.push(refusal);
                 }
             }
         }
@@ -54,8 +61,8 @@ fn check_one(plan: &Plan, machine: &Machine<'_>, rank: u32, chunk: u32, tile: u3
             names: super::refusal::Names::new(plan),
         });
     };
-    let terms = &machine.values.get(value).terms;
-    let maker = machine.values.get(value).maker;
+    let terms = machine.values.terms(value);
+    let maker = machine.values.maker(value);
     let about = |kind, location: Option<At>, slice| {
         Some(Refusal {
             kind,
@@ -69,30 +76,22 @@ fn check_one(plan: &Plan, machine: &Machine<'_>, rank: u32, chunk: u32, tile: u3
         let kind = RefusalKind::Foreign {
             owner,
             range,
-            rank: Rank(foreign.rank),
-            chunk: foreign.chunk,
-            stale: foreign.tile != tile,
+            rank: Rank(foreign.rank()),
+            chunk: foreign.chunk(),
+            stale: foreign.tile() != tile,
         };
         return about(kind, maker, slice);
     }
     if let Some(twice) = terms.iter().find(|t| t.count > 1) {
         let origin = machine.values.origin(value, |terms| count(terms, twice) > 1);
         let slice = machine.values.history(origin, |terms| count(terms, twice) > 0);
-        let kind = RefusalKind::Twice { owner, range, rank: Rank(twice.rank), count: twice.count };
-        return about(kind, machine.values.get(origin).maker, slice);
+        let kind = RefusalKind::Twice { owner, range, rank: Rank(twice.rank()), count: twice.count };
+        return about(kind, machine.values.maker(origin), slice);
     }
     let missing = wanted.iter().find(|&&(q, k)| !terms.iter().any(|t| t.is(q, k, tile)))?;
     let missing = Rank(missing.0);
-    let passed = passed(machine, value, missing);
     let slice = machine.values.history(value, |_| true);
+    // Where the missing rank had the data in its hands.
+    let passed = slice.iter().copied().find(|at| at.rank == missing);
     about(RefusalKind::Missing { owner, range, rank: missing, passed }, passed.or(maker), slice)
-}
-
-fn count(terms: &[Term], of: &Term) -> u32 {
-    terms.iter().find(|t| t.is(of.rank, of.chunk, of.tile)).map_or(0, |t| t.count)
-}
-
-/// The first step of the missing rank that had the data in hand.
-fn passed(machine: &Machine<'_>, value: ValueId, missing: Rank) -> Option<At> {
-    machine.values.history(value, |_| true).into_iter().find(|at| at.rank == missing)
 }

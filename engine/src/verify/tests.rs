@@ -166,3 +166,27 @@ fn the_largest_plans_are_checked_or_refused_quickly() {
     let plan = parse_within(text, &Limits::default()).unwrap().plan;
     assert_eq!(verify(&plan, false).unwrap_err().kind, RefusalKind::TooLarge);
 }
+
+/// 64 wrong outputs with one long cause, which once was searched in quadratic time for each of them.
+#[test]
+fn long_causes_of_many_mistakes_are_found_quickly() {
+    let text = "plan t v1\ncollective all_gather\nranks 64\nchannels 1\nchunks 1\nscratch s 2\nrank 0:\n  \
+                copy input[0] into s[0]\n  for k in 0..60000:\n    copy s[k%2] into s[(k+1)%2]\n  for k in 0..n:\n    \
+                copy s[0] into output[k]\n";
+    let plan = parse(text).unwrap().plan;
+    let started = std::time::Instant::now();
+    let refusal = verify(&plan, false).unwrap_err();
+    assert!(matches!(refusal.kind, RefusalKind::Foreign { rank: Rank(0), .. }), "{refusal}");
+    assert_eq!(refusal.slice.len(), 60_002);
+    assert!(started.elapsed() < std::time::Duration::from_secs(3), "{:?}", started.elapsed());
+}
+
+/// Sums of thousands of contributions, one after the other: bounded in memory, not only in time.
+#[test]
+fn sums_that_grow_and_grow_are_refused() {
+    let text = "plan t v1\ncollective reduce_scatter\nranks 64\nchannels 1\nchunks 1\nscratch s 1\nrank 0:\n  \
+                for p in 1..n:\n    wait from p\n  reduce input[0], input[1] into s[0]\n  for p in 1..n:\n    \
+                for k in 0..n:\n      reduce s[0], input[k] of p into s[0]\nevery rank:\n  if r > 0:\n    signal to 0\n";
+    let plan = parse(text).unwrap().plan;
+    assert_eq!(verify(&plan, false).unwrap_err().kind, RefusalKind::TooLarge);
+}

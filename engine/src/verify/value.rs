@@ -1,52 +1,91 @@
 //! Symbolic contents: which inputs of which ranks a chunk holds, and which steps made it so.
 
-use std::rc::Rc;
+use std::ops::Range;
 
 use super::refusal::At;
 
 pub type ValueId = u32;
 
-/// `count` contributions of chunk `chunk` of the input of `rank`, of tile `tile`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Most terms that are looked at in one channel: bounds both time and memory.
+const MAX_TERMS: usize = 8_000_000;
+
+/// `count` contributions of chunk `chunk` of the input of `rank`, of tile `tile`. Small, as there are millions in a large plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Term {
-    pub rank: u32,
-    pub chunk: u32,
-    pub tile: u32,
+    rank: u8,
+    tile: u8,
+    chunk: u16,
     pub count: u32,
 }
 
 impl Term {
-    fn key(&self) -> (u32, u32, u32) {
+    fn new(rank: u32, chunk: u32, tile: u32) -> Term {
+        const SMALL: &str = "at most 64 ranks, 64 * 256 chunks and 3 tiles";
+        let byte = |n: u32| u8::try_from(n).expect(SMALL);
+        Term { rank: byte(rank), tile: byte(tile), chunk: u16::try_from(chunk).expect(SMALL), count: 1 }
+    }
+
+    fn key(&self) -> (u8, u16, u8) {
         (self.rank, self.chunk, self.tile)
     }
 
+    pub fn rank(&self) -> u32 {
+        self.rank.into()
+    }
+
+    pub fn chunk(&self) -> u32 {
+        self.chunk.into()
+    }
+
+    pub fn tile(&self) -> u32 {
+        self.tile.into()
+    }
+
     pub fn is(&self, rank: u32, chunk: u32, tile: u32) -> bool {
-        self.key() == (rank, chunk, tile)
+        (self.rank(), self.chunk(), self.tile()) == (rank, chunk, tile)
     }
 }
 
-#[derive(Debug, Clone)]
-pub struct Value {
-    /// Ordered by rank, chunk, tile.
-    pub terms: Rc<[Term]>,
-    /// Which chunk of a block its elements belong to: the last one may be shorter than the others.
-    pub shape: u32,
-    /// The step that made it; `None` for an input.
-    pub maker: Option<At>,
-    pub parents: Rc<[ValueId]>,
+#[derive(Debug)]
+struct Value {
+    /// In [`Values::terms`], ordered by key; values that are copies share them.
+    terms: Range<usize>,
+    /// In [`Values::parents`].
+    parents: Range<usize>,
+    shape: u32,
+    maker: Option<At>,
 }
 
 /// All values of one run: later ones refer to earlier ones.
 #[derive(Debug, Default)]
 pub struct Values {
     all: Vec<Value>,
-    /// Terms merged so far: the cost that may grow faster than the number of steps.
-    pub merged: usize,
+    terms: Vec<Term>,
+    parents: Vec<ValueId>,
+    looked_at: usize,
 }
 
+/// A value of more terms than can be looked at in reasonable time.
+#[derive(Debug)]
+pub struct TooManyTerms;
+
 impl Values {
-    pub fn get(&self, id: ValueId) -> &Value {
-        &self.all[id as usize]
+    pub fn terms(&self, id: ValueId) -> &[Term] {
+        &self.terms[self.all[id as usize].terms.clone()]
+    }
+
+    /// Which chunk of a block its elements belong to: the last one may be shorter than the others.
+    pub fn shape(&self, id: ValueId) -> u32 {
+        self.all[id as usize].shape
+    }
+
+    /// The step that made it; `None` for an input.
+    pub fn maker(&self, id: ValueId) -> Option<At> {
+        self.all[id as usize].maker
+    }
+
+    fn parents(&self, id: ValueId) -> &[ValueId] {
+        &self.parents[self.all[id as usize].parents.clone()]
     }
 
     fn add(&mut self, value: Value) -> ValueId {
@@ -56,32 +95,48 @@ impl Values {
     }
 
     pub fn input(&mut self, rank: u32, chunk: u32, tile: u32, shape: u32) -> ValueId {
-        let terms = Rc::new([Term { rank, chunk, tile, count: 1 }]);
-        self.add(Value { terms, shape, maker: None, parents: Rc::new([]) })
+        let from = self.terms.len();
+        self.terms.push(Term::new(rank, chunk, tile));
+        self.add(Value { terms: from..from + 1, parents: 0..0, shape, maker: None })
     }
 
     /// What a step makes of its operands, which have one shape: their sum, or the one operand itself.
-    pub fn made(&mut self, at: At, operands: &[ValueId]) -> ValueId {
-        let shape = self.get(operands[0]).shape;
-        let mut terms = Rc::clone(&self.get(operands[0]).terms);
-        for &operand in &operands[1..] {
-            terms = merge(&terms, &self.get(operand).terms);
-            self.merged += terms.len();
+    pub fn made(&mut self, at: At, operands: &[ValueId]) -> Result<ValueId, TooManyTerms> {
+        let first = &self.all[operands[0] as usize];
+        let (mut terms, shape) = (first.terms.clone(), first.shape);
+        if operands.len() > 1 {
+            self.looked_at += operands.iter().map(|id| self.all[*id as usize].terms.len()).sum::<usize>();
+            if self.looked_at > MAX_TERMS {
+                return Err(TooManyTerms);
+            }
+            let mut sum: Vec<Term> = operands.iter().flat_map(|id| self.terms(*id)).copied().collect();
+            // The operands are ordered runs, which a stable sort merges.
+            sum.sort_by_key(Term::key);
+            sum.dedup_by(|next, kept| {
+                let same = next.key() == kept.key();
+                if same {
+                    kept.count = kept.count.saturating_add(next.count);
+                }
+                same
+            });
+            terms = self.terms.len()..self.terms.len() + sum.len();
+            self.terms.append(&mut sum);
         }
-        self.add(Value { terms, shape, maker: Some(at), parents: operands.into() })
+        let parents = self.parents.len()..self.parents.len() + operands.len();
+        self.parents.extend_from_slice(operands);
+        Ok(self.add(Value { terms, parents, shape, maker: Some(at) }))
     }
 
     /// The steps between an input and this value that carried contribution `term`, in order, this value's own last. Where two
     /// operands have it, both are followed.
     pub fn history(&self, id: ValueId, has: impl Fn(&[Term]) -> bool) -> Vec<At> {
-        let (mut todo, mut seen, mut steps) = (vec![id], vec![id], Vec::new());
+        let (mut todo, mut steps) = (vec![id], Vec::new());
+        let mut seen = vec![false; id as usize + 1];
         while let Some(id) = todo.pop() {
-            let value = self.get(id);
-            let Some(at) = value.maker else { continue };
+            let Some(at) = self.maker(id) else { continue };
             steps.push((id, at));
-            for &parent in value.parents.iter() {
-                if has(&self.get(parent).terms) && !seen.contains(&parent) {
-                    seen.push(parent);
+            for &parent in self.parents(id) {
+                if !std::mem::replace(&mut seen[parent as usize], true) && has(self.terms(parent)) {
                     todo.push(parent);
                 }
             }
@@ -94,33 +149,14 @@ impl Values {
     /// Walks back from `id` while some operand already has the property; the last value found is where it came into being.
     pub fn origin(&self, id: ValueId, has: impl Fn(&[Term]) -> bool) -> ValueId {
         let mut id = id;
-        while let Some(&parent) = self.get(id).parents.iter().find(|&&p| has(&self.get(p).terms)) {
+        while let Some(&parent) = self.parents(id).iter().find(|p| has(self.terms(**p))) {
             id = parent;
         }
         id
     }
 }
 
-fn merge(a: &[Term], b: &[Term]) -> Rc<[Term]> {
-    let mut out = Vec::with_capacity(a.len() + b.len());
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() && j < b.len() {
-        match a[i].key().cmp(&b[j].key()) {
-            std::cmp::Ordering::Less => {
-                out.push(a[i]);
-                i += 1;
-            }
-            std::cmp::Ordering::Greater => {
-                out.push(b[j]);
-                j += 1;
-            }
-            std::cmp::Ordering::Equal => {
-                out.push(Term { count: a[i].count.saturating_add(b[j].count), ..a[i] });
-                (i, j) = (i + 1, j + 1);
-            }
-        }
-    }
-    out.extend_from_slice(&a[i..]);
-    out.extend_from_slice(&b[j..]);
-    out.into()
+/// How often contribution `of` is in `terms`, which are ordered.
+pub fn count(terms: &[Term], of: &Term) -> u32 {
+    terms.binary_search_by_key(&of.key(), Term::key).map_or(0, |i| terms[i].count)
 }

@@ -287,7 +287,8 @@ impl<'a> Cursor<'a> {
     ) -> Result<Expr, ParseError> {
         let (line, column) = (left.line, left.column);
         let right = read(self, depth)?;
-        Ok(Expr { line, column, kind: Kind::Binary(Box::new(left), op, Box::new(right)) })
+        let size = left.size + right.size + 1;
+        Ok(Expr { line, column, kind: Kind::Binary(Box::new(left), op, Box::new(right)), size })
     }
 
     fn operator(&mut self) -> Result<(), ParseError> {
@@ -312,7 +313,9 @@ impl<'a> Cursor<'a> {
             Some(Token::Word(_)) => Kind::Name(self.word("a name", "一个名字")?),
             Some(Token::Mark("-")) => {
                 self.operator()?;
-                Kind::Neg(Box::new(self.factor(depth)?))
+                let of = self.factor(depth)?;
+                let size = of.size + 1;
+                return Ok(Expr { line, column, kind: Kind::Neg(Box::new(of)), size });
             }
             Some(Token::Mark("(")) => {
                 if depth >= self.limits.nesting {
@@ -331,6 +334,6 @@ impl<'a> Cursor<'a> {
             }
             _ => return Err(self.expected("a number or a name", "数或名字")),
         };
-        Ok(Expr { line, column, kind })
+        Ok(Expr { line, column, kind, size: 1 })
     }
 }

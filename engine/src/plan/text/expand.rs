@@ -1,5 +1,7 @@
 //! From statements to a plan: settings first, then every block for its ranks and channels, in the order of the text.
 
+use std::cell::Cell;
+
 use super::expr::{Expr, Scope};
 use super::syntax::{Block, File, PlaceText, RangeText, SettingKind, StepText, Stmt, StmtKind};
 use super::{Limits, ParseError, Parsed, SourceMap};
@@ -17,7 +19,7 @@ pub fn expand(file: &File, limits: &Limits) -> Result<Parsed, ParseError> {
         steps: vec![Vec::new(); programs],
         lines: vec![Vec::new(); programs],
         step_count: 0,
-        work: 0,
+        work: Cell::new(0),
     };
     for block in &file.blocks {
         out.block(block)?;
@@ -33,7 +35,7 @@ pub fn expand(file: &File, limits: &Limits) -> Result<Parsed, ParseError> {
 }
 
 /// The plan without programs, and the names that are known everywhere.
-fn settings(file: &File) -> Result<(Plan, Scope), ParseError> {
+fn settings(file: &File) -> Result<(Plan, Scope<'_>), ParseError> {
     let mut scope = Scope::default();
     let (mut collective, mut ranks, mut channels, mut chunks) = (None, None, None, None);
     let mut scratch = Vec::new();
@@ -113,9 +115,12 @@ fn settings(file: &File) -> Result<(Plan, Scope), ParseError> {
     Ok((plan, scope))
 }
 
+fn count(expr: &Expr, scope: &Scope<'_>) -> Result<u32, ParseError> {
+    fits(expr, expr.eval(scope)?)
+}
+
 /// A count or an index: fits `u32`. Its own bounds are checked later, with better words.
-fn count(expr: &Expr, scope: &Scope) -> Result<u32, ParseError> {
-    let value = expr.eval(scope)?;
+fn fits(expr: &Expr, value: i64) -> Result<u32, ParseError> {
     u32::try_from(value).map_err(|_| {
         let (zh, en) = if value < 0 {
             (
@@ -132,21 +137,22 @@ fn count(expr: &Expr, scope: &Scope) -> Result<u32, ParseError> {
 struct Expander<'a> {
     plan: &'a Plan,
     limits: &'a Limits,
-    scope: Scope,
+    scope: Scope<'a>,
     /// By rank, then channel.
     steps: Vec<Vec<Step>>,
     lines: Vec<Vec<u32>>,
     step_count: usize,
-    work: usize,
+    /// In a cell, as reading an expression changes nothing else.
+    work: Cell<usize>,
 }
 
-impl Expander<'_> {
-    fn block(&mut self, block: &Block) -> Result<(), ParseError> {
+impl<'a> Expander<'a> {
+    fn block(&mut self, block: &'a Block) -> Result<(), ParseError> {
         let (ranks, channels) = (self.plan.ranks, self.plan.channels);
         let depth = self.scope.depth();
-        let chosen = |expr: &Option<Expr>, scope: &Scope, limit: u32, what: &str| match expr {
+        let chosen = |out: &Self, expr: &Option<Expr>, limit: u32, what: &str| match expr {
             None => Ok(0..limit),
-            Some(expr) => match count(expr, scope)? {
+            Some(expr) => match out.count(expr)? {
                 value if value < limit => Ok(value..value + 1),
                 value => Err(expr.error(Text::new(
                     format!("没有 {what} {value}；编号是 0 到 {}。", limit - 1),
@@ -154,9 +160,10 @@ impl Expander<'_> {
                 ))),
             },
         };
-        for rank in chosen(&block.rank, &self.scope, ranks, "rank")? {
+        for rank in chosen(self, &block.rank, ranks, "rank")? {
             self.scope.push("r", i64::from(rank));
-            for channel in chosen(&block.channel, &self.scope, channels, "channel")? {
+            for channel in chosen(self, &block.channel, channels, "channel")? {
+                self.spend(1, block.line, 1)?;
                 self.scope.push("c", i64::from(channel));
                 self.body(&block.body, Rank(rank), ChannelId(channel))?;
                 self.scope.truncate(depth + 1);
@@ -166,21 +173,21 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn body(&mut self, body: &[Stmt], rank: Rank, channel: ChannelId) -> Result<(), ParseError> {
+    fn body(&mut self, body: &'a [Stmt], rank: Rank, channel: ChannelId) -> Result<(), ParseError> {
         let depth = self.scope.depth();
         for stmt in body {
-            self.spend(stmt.line, stmt.column)?;
+            self.spend(1, stmt.line, stmt.column)?;
             match &stmt.kind {
                 StmtKind::Let { name, value } => {
                     self.fresh(name, stmt)?;
-                    let value = value.eval(&self.scope)?;
+                    let value = self.eval(value)?;
                     self.scope.push(name, value);
                 }
                 StmtKind::For { var, from, to, body } => {
                     self.fresh(var, stmt)?;
                     let outer = self.scope.depth();
-                    for value in from.eval(&self.scope)?..to.eval(&self.scope)? {
-                        self.spend(stmt.line, stmt.column)?;
+                    for value in self.eval(from)?..self.eval(to)? {
+                        self.spend(1, stmt.line, stmt.column)?;
                         self.scope.push(var, value);
                         self.body(body, rank, channel)?;
                         self.scope.truncate(outer);
@@ -189,8 +196,7 @@ impl Expander<'_> {
                 StmtKind::If { arms, otherwise } => {
                     let mut chosen = otherwise;
                     for (condition, body) in arms {
-                        let (left, right) =
-                            (condition.left.eval(&self.scope)?, condition.right.eval(&self.scope)?);
+                        let (left, right) = (self.eval(&condition.left)?, self.eval(&condition.right)?);
                         if condition.compare.holds(left, right) {
                             chosen = body;
                             break;
@@ -219,10 +225,19 @@ impl Expander<'_> {
         }
     }
 
-    /// One statement or one pass of a loop.
-    fn spend(&mut self, line: u32, column: u32) -> Result<(), ParseError> {
-        self.work += 1;
-        if self.work <= self.limits.work {
+    fn eval(&self, expr: &Expr) -> Result<i64, ParseError> {
+        self.spend(expr.size, expr.line, expr.column)?;
+        expr.eval(&self.scope)
+    }
+
+    fn count(&self, expr: &Expr) -> Result<u32, ParseError> {
+        fits(expr, self.eval(expr)?)
+    }
+
+    /// A statement, a pass of a loop or of a block counts 1, an expression its size.
+    fn spend(&self, units: usize, line: u32, column: u32) -> Result<(), ParseError> {
+        self.work.set(self.work.get() + units);
+        if self.work.get() <= self.limits.work {
             return Ok(());
         }
         let most = self.limits.work;
@@ -230,16 +245,19 @@ impl Expander<'_> {
             line,
             column,
             message: Text::new(
-                format!("展开到这里已执行 {most} 条语句，达到上限；请减少循环次数。"),
-                format!("{most} statements have been expanded, which is the limit; make the loops shorter."),
+                format!("展开到这里的语句和运算超过上限 {most}；请减少循环次数，或把式子写短。"),
+                format!(
+                    "statements and their arithmetic have taken {most} units of work, which is the limit; make the loops or \
+                     the expressions shorter."
+                ),
             ),
         })
     }
 
     fn step(
         &mut self,
-        stmt: &Stmt,
-        text: &StepText,
+        stmt: &'a Stmt,
+        text: &'a StepText,
         rank: Rank,
         channel: ChannelId,
     ) -> Result<(), ParseError> {
@@ -270,10 +288,10 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn build(&mut self, text: &StepText, rank: Rank) -> Result<Step, ParseError> {
+    fn build(&mut self, text: &'a StepText, rank: Rank) -> Result<Step, ParseError> {
         // `syntax` fills exactly the parts its form of the step names.
         const FORM: &str = "the parser fills every part of a step's form";
-        let peer = |expr: &Option<Expr>| count(expr.as_ref().expect(FORM), &self.scope).map(Rank);
+        let peer = |expr: &Option<Expr>| self.count(expr.as_ref().expect(FORM)).map(Rank);
         let range = |range: &Option<RangeText>| self.range(range.as_ref().expect(FORM));
         Ok(match text.op {
             "send" => Step::Send { to: peer(&text.to)?, src: range(&text.src)? },
@@ -319,7 +337,7 @@ impl Expander<'_> {
         })
     }
 
-    fn places(&mut self, text: &PlaceText, rank: Rank, srcs: &mut Vec<Place>) -> Result<(), ParseError> {
+    fn places(&mut self, text: &'a PlaceText, rank: Rank, srcs: &mut Vec<Place>) -> Result<(), ParseError> {
         let Some((var, from, to)) = &text.each else {
             srcs.push(self.place(text, rank)?);
             return Ok(());
@@ -331,8 +349,8 @@ impl Expander<'_> {
             )));
         }
         let depth = self.scope.depth();
-        for value in from.eval(&self.scope)?..to.eval(&self.scope)? {
-            self.spend(text.range.line, text.range.column)?;
+        for value in self.eval(from)?..self.eval(to)? {
+            self.spend(1, text.range.line, text.range.column)?;
             self.scope.push(var, value);
             srcs.push(self.place(text, rank)?);
             self.scope.truncate(depth);
@@ -341,7 +359,7 @@ impl Expander<'_> {
     }
 
     fn place(&self, text: &PlaceText, rank: Rank) -> Result<Place, ParseError> {
-        let of = text.of.as_ref().map(|of| count(of, &self.scope)).transpose()?.map(Rank);
+        let of = text.of.as_ref().map(|of| self.count(of)).transpose()?.map(Rank);
         Ok(Place { rank: of.filter(|of| *of != rank), range: self.range(&text.range)? })
     }
 
@@ -354,11 +372,11 @@ impl Expander<'_> {
                 None => return Err(self.no_buffer(text)),
             },
         };
-        let start = count(&text.start, &self.scope)?;
+        let start = self.count(&text.start)?;
         let len = match &text.end {
             None => 1,
             // An end before the start gives length 0, which is refused with both numbers known.
-            Some(end) => count(end, &self.scope)?.saturating_sub(start),
+            Some(end) => self.count(end)?.saturating_sub(start),
         };
         Ok(Range { buffer, start, len })
     }

@@ -1,14 +1,21 @@
 //! Whole-number expressions over `r`, `n`, `c`, `root`, `let` names and loop variables.
 
+use std::collections::HashMap;
+
 use super::ParseError;
 use super::suggest::closest;
 use crate::text::Text;
+
+/// Most names that an error lists.
+const MAX_LISTED: usize = 12;
 
 #[derive(Debug, Clone)]
 pub struct Expr {
     pub line: u32,
     pub column: u32,
     pub kind: Kind,
+    /// Numbers, names and signs in it: what evaluating it costs.
+    pub size: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -53,19 +60,23 @@ impl Compare {
     }
 }
 
-/// Names in scope, innermost last.
+/// Names in scope. No name hides another, so a look-up takes the same time however many there are.
 #[derive(Debug, Default)]
-pub struct Scope {
-    names: Vec<(String, i64)>,
+pub struct Scope<'a> {
+    values: HashMap<&'a str, i64>,
+    /// Innermost last.
+    names: Vec<&'a str>,
 }
 
-impl Scope {
+impl<'a> Scope<'a> {
     pub fn get(&self, name: &str) -> Option<i64> {
-        self.names.iter().rev().find(|(known, _)| known == name).map(|(_, value)| *value)
+        self.values.get(name).copied()
     }
 
-    pub fn push(&mut self, name: &str, value: i64) {
-        self.names.push((name.into(), value));
+    /// `name` is not in scope yet.
+    pub fn push(&mut self, name: &'a str, value: i64) {
+        self.names.push(name);
+        self.values.insert(name, value);
     }
 
     pub fn depth(&self) -> usize {
@@ -73,7 +84,9 @@ impl Scope {
     }
 
     pub fn truncate(&mut self, depth: usize) {
-        self.names.truncate(depth);
+        for name in self.names.drain(depth..) {
+            self.values.remove(name);
+        }
     }
 }
 
@@ -82,7 +95,7 @@ impl Expr {
         ParseError { line: self.line, column: self.column, message }
     }
 
-    pub fn eval(&self, scope: &Scope) -> Result<i64, ParseError> {
+    pub fn eval(&self, scope: &Scope<'_>) -> Result<i64, ParseError> {
         match &self.kind {
             Kind::Number(value) => Ok(*value),
             Kind::Name(name) => scope.get(name).ok_or_else(|| self.unknown(name, scope)),
@@ -108,12 +121,14 @@ impl Expr {
         }
     }
 
-    fn unknown(&self, name: &str, scope: &Scope) -> ParseError {
-        let known = || scope.names.iter().map(|(known, _)| known.as_str());
-        let (zh, en) = match closest(name, known()) {
+    fn unknown(&self, name: &str, scope: &Scope<'_>) -> ParseError {
+        let (zh, en) = match closest(name, scope.names.iter().copied()) {
             Some(near) => (format!("是不是 `{near}`？"), format!("did you mean `{near}`?")),
             None => {
-                let list = known().collect::<Vec<_>>().join(", ");
+                let mut list = scope.names[..scope.names.len().min(MAX_LISTED)].join(", ");
+                if scope.names.len() > MAX_LISTED {
+                    list += ", ...";
+                }
                 (format!("这里可用的名字：{list}。"), format!("names known here: {list}."))
             }
         };

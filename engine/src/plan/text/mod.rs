@@ -28,7 +28,7 @@ pub struct Limits {
     pub bytes: usize,
     /// Steps over all ranks and channels after expansion; each source of a reduce counts as one more.
     pub steps: usize,
-    /// Statements and passes of loops executed while expanding.
+    /// What is executed while expanding: statements, passes of loops, and the numbers, names and signs of expressions.
     pub work: usize,
     /// Blocks inside blocks, and parentheses inside parentheses.
     pub nesting: usize,
@@ -37,7 +37,7 @@ pub struct Limits {
 impl Default for Limits {
     /// For texts of learners.
     fn default() -> Self {
-        Limits { bytes: 64 << 10, steps: 1 << 18, work: 1 << 20, nesting: 16 }
+        Limits { bytes: 64 << 10, steps: 1 << 18, work: 1 << 22, nesting: 16 }
     }
 }
 

@@ -34,6 +34,7 @@ pub enum SettingKind {
 /// Statements for one rank or all, on one channel or all.
 #[derive(Debug)]
 pub struct Block {
+    pub line: u32,
     pub rank: Option<Expr>,
     pub channel: Option<Expr>,
     pub body: Vec<Stmt>,
@@ -230,7 +231,7 @@ impl<'a> Parser<'a> {
         cursor.end()?;
         self.at += 1;
         let body = self.body(line, 1)?;
-        Ok(Block { rank, channel, body })
+        Ok(Block { line: line.number, rank, channel, body })
     }
 
     /// The lines below `opener` that are indented further.

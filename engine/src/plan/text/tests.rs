@@ -46,9 +46,9 @@ fn mistakes_are_named_where_they_are() {
     refused(&head("every rank:\n  else:\n"), 7, 3, "no `if`");
     refused(
         &head("every rank:\n  for k in 0..999999999:\n    let x = 1\n"),
-        8,
-        5,
-        "statements have been expanded",
+        7,
+        3,
+        "units of work, which is the limit",
     );
     refused(&head("every rank:\n  reduce input[0] into output[0]\n"), 7, 3, "use copy for one");
     refused(&head("every rank:\n  copy input[0..2] into output[0]\n"), 7, 3, "same length");
@@ -97,6 +97,52 @@ fn the_parametric_texts_are_the_generated_plans() {
             );
         }
     }
+}
+
+#[test]
+fn the_largest_standard_texts_fit_the_bounds() {
+    for algorithm in Algorithm::ALL {
+        let text = parametric(algorithm, Collective::AllReduce, 64, 32, Lang::En).unwrap();
+        match parse(&text) {
+            Ok(parsed) => assert_eq!(parsed.plan.programs.len(), 64 * 32),
+            Err(error) => assert!(error.message.en.contains("expands to more than 262144 steps"), "{error}"),
+        }
+    }
+}
+
+/// Texts of 64 KiB that once took minutes: what costs time in one statement has to count as work.
+#[test]
+fn the_most_expensive_texts_are_refused_soon() {
+    let head = "plan t v1\ncollective all_gather\nranks 1\nchannels 1\nchunks 1\nrank 0:\n".to_string();
+    let filled = |mut text: String, line: &dyn Fn(usize) -> String, room: usize| {
+        let mut lines = (0..).map(line);
+        while text.len() + 200 + room < Limits::default().bytes {
+            text += &lines.next().expect("endless");
+        }
+        text
+    };
+    let long = format!("n{}", "-n".repeat(64));
+    let arms = filled(
+        format!("{head}  for i in 0..1000000:\n    if 0 == 1:\n      let z = 1\n"),
+        &|_| format!("    else if {long} == 1:\n      let z = 1\n"),
+        0,
+    );
+    let names = filled(head, &|i| format!("  let a{i:x} = 0\n"), 200);
+    let names = format!("{names}  for i in 0..1000000:\n    let x = {long}\n");
+    for text in [arms, names] {
+        let started = std::time::Instant::now();
+        let error = parse(&text).unwrap_err();
+        assert!(error.message.en.contains("units of work"), "{error}");
+        assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+}
+
+#[test]
+fn a_name_that_is_not_known_lists_a_few() {
+    let lets: String = (0..2000).map(|i| format!("  let name_{i} = 0\n")).collect();
+    let error = parse(&head(&format!("rank 0:\n{lets}  signal to elsewhere\n"))).unwrap_err();
+    assert!(error.message.en.ends_with("name_7, name_8, ...."), "{error}");
+    assert!(error.message.zh.len() < 400);
 }
 
 /// Plans that pass the structural check and nothing more.
