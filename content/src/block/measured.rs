@@ -236,7 +236,12 @@ fn detail(body: &Body) -> String {
 /// What a wrong pointer could have meant.
 fn keys(data: &Value) -> String {
     match data {
-        Value::Object(map) => known("keys", map.keys()),
+        Value::Object(map) => {
+            // serde_json keeps a map sorted or as written, whichever some other crate of the build asked for.
+            let mut keys: Vec<_> = map.keys().collect();
+            keys.sort();
+            known("keys", keys)
+        }
         Value::Array(items) => format!("it is an array of {} items", items.len()),
         other => format!("it is {other}"),
     }
