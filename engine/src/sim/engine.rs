@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::{MAX_SPANS, SimError};
 use crate::cost::SimModel;
 use crate::plan::layout::Layout;
-use crate::plan::{Buffer, Plan, Program, Range, SLOTS, Step, operands};
+use crate::plan::{Buffer, Place, Plan, Program, Range, SLOTS, Step, operands};
 use crate::trace::Span;
 use crate::types::Rank;
 
@@ -27,10 +27,10 @@ struct Worker<'a> {
     arrived: Time,
 }
 
-/// One direction of one pair on one channel. Entries are the times at which they can be seen.
+/// One direction of one pair on one channel. Entries are the times at which they can be seen, and how many elements came.
 #[derive(Default)]
 struct Connection {
-    data: VecDeque<Time>,
+    data: VecDeque<(Time, u64)>,
     credits: VecDeque<Time>,
     signals: VecDeque<Time>,
     /// Workers to look again when something arrives.
@@ -50,6 +50,11 @@ pub struct Engine<'a> {
     workers: Vec<Worker<'a>>,
     /// (channel * ranks + from) * ranks + to.
     connections: Vec<Connection>,
+    /// Elements that each chunk of scratch holds: by rank, channel, buffer and chunk.
+    scratch: Vec<u64>,
+    /// First chunk of each scratch buffer within those of a rank and channel, and how many those are.
+    scratch_starts: Vec<usize>,
+    scratch_chunks: usize,
     /// When each rank's ways out and in, and each link, are free again.
     out: Vec<Time>,
     into: Vec<Time>,
@@ -79,6 +84,13 @@ impl<'a> Engine<'a> {
             bytes: 0,
             arrived: 0,
         };
+        let mut scratch_chunks = 0;
+        let scratch_starts = plan.scratch.iter().map(|buffer| {
+            let start = scratch_chunks;
+            scratch_chunks += buffer.chunks as usize;
+            start
+        });
+        let scratch_starts = scratch_starts.collect();
         Engine {
             plan,
             layout,
@@ -90,6 +102,9 @@ impl<'a> Engine<'a> {
             local: model.local_gbps,
             workers: plan.programs.iter().map(worker).collect(),
             connections: (0..ranks * ranks * plan.channels as usize).map(|_| connection()).collect(),
+            scratch: vec![0; plan.programs.len() * scratch_chunks],
+            scratch_starts,
+            scratch_chunks,
             out: vec![0; ranks],
             into: vec![0; ranks],
             links: vec![0; ranks * ranks],
@@ -134,13 +149,16 @@ impl<'a> Engine<'a> {
         let mut ready = now;
         if let Some(from) = step.from() {
             let connection = self.connection(worker, from, me);
-            let queue = if moves { &connection.data } else { &connection.signals };
-            match queue.front() {
+            let first = match moves {
+                true => connection.data.front().map(|(at, _)| *at),
+                false => connection.signals.front().copied(),
+            };
+            match first {
                 None => {
                     connection.reader = Some(worker);
                     return;
                 }
-                Some(&at) => ready = ready.max(at),
+                Some(at) => ready = ready.max(at),
             }
         }
         if let (Some(to), true) = (step.to(), moves) {
@@ -186,7 +204,18 @@ impl<'a> Engine<'a> {
     fn transfer(&mut self, now: Time, worker: usize, step: &Step) -> Time {
         let me = self.workers[worker].program.rank;
         let (places, dst) = operands(step);
-        let bytes = self.part_bytes(worker, places.iter().map(|p| p.range).chain(dst));
+        let received = step.from().and_then(|from| self.connection(worker, from, me).data.pop_front());
+        let elements = match (received, places.first()) {
+            (Some((_, elements)), _) => elements,
+            (None, Some(place)) => self.elements(worker, place),
+            (None, None) => unreachable!("a step that moves data receives or reads it"),
+        };
+        if let Some(dst) = dst
+            && let Some(holds) = self.scratch_chunk(worker, me, dst)
+        {
+            self.scratch[holds] = elements;
+        }
+        let bytes = elements * self.size;
         let begin = now + self.step;
         let own = places.iter().filter(|p| p.rank.is_none()).count() + usize::from(dst.is_some());
         let mut end = begin + picos(own as f64 * bytes as f64 / self.local);
@@ -199,7 +228,7 @@ impl<'a> Engine<'a> {
             let at = end + self.alpha;
             let connection = self.connection(worker, me, to);
             connection.credits.pop_front();
-            connection.data.push_back(at);
+            connection.data.push_back((at, elements));
             if let Some(reader) = connection.reader.take() {
                 self.events.push(Reverse((at, reader)));
             }
@@ -207,7 +236,6 @@ impl<'a> Engine<'a> {
         if let Some(from) = step.from() {
             let at = end + self.alpha;
             let connection = self.connection(worker, from, me);
-            connection.data.pop_front();
             connection.credits.push_back(at);
             if let Some(writer) = connection.writer.take() {
                 self.events.push(Reverse((at, writer)));
@@ -217,17 +245,25 @@ impl<'a> Engine<'a> {
         end
     }
 
-    /// Bytes of the current part: those of its chunk, or a whole tile where all is scratch.
-    fn part_bytes(&self, worker: usize, mut ranges: impl Iterator<Item = Range>) -> u64 {
+    /// Elements of the worker's current part of a place: those of its chunk, or what was put into scratch.
+    fn elements(&self, worker: usize, place: &Place) -> u64 {
         let Worker { tile, part, program, .. } = &self.workers[worker];
-        let elements = match ranges.find(|r| !matches!(r.buffer, Buffer::Scratch(_))) {
-            Some(range) => {
-                let chunk = (range.start + part) % self.plan.chunks;
+        match self.scratch_chunk(worker, place.rank.unwrap_or(program.rank), place.range) {
+            Some(holds) => self.scratch[holds],
+            None => {
+                let chunk = (place.range.start + part) % self.plan.chunks;
                 self.layout.span(chunk, program.channel.0, *tile).len
             }
-            None => self.layout.tile_elems(),
-        };
-        elements * self.size
+        }
+    }
+
+    /// Where the length of the worker's current part of a range of `owner` is kept, if that is scratch.
+    fn scratch_chunk(&self, worker: usize, owner: Rank, range: Range) -> Option<usize> {
+        let Buffer::Scratch(buffer) = range.buffer else { return None };
+        let Worker { part, program, .. } = &self.workers[worker];
+        let of_program = owner.index() * self.plan.channels as usize + program.channel.index();
+        let chunk = self.scratch_starts[usize::from(buffer)] + (range.start + part) as usize;
+        Some(of_program * self.scratch_chunks + chunk)
     }
 
     /// Puts `bytes` on the sender's way out, the link and the receiver's way in, each a queue of its own; the last byte is through when

@@ -88,6 +88,21 @@ fn the_bytes_are_those_of_the_proof() {
     }
 }
 
+/// The last tile is shorter than the others, also after it went through scratch.
+#[test]
+fn scratch_carries_what_was_put_into_it() {
+    let text = "plan t v1\ncollective broadcast root 0\nranks 2\nchannels 1\nchunks 1\nscratch s 1\nrank 0:\n  \
+                copy input[0] into s[0]\n  send s[0] to 1\n  copy s[0] into output[0]\n  signal to 1\n  wait from 1\n\
+                rank 1:\n  recv from 0 into s[0]\n  copy s[0] into output[0]\n  wait from 0\n  \
+                copy s[0] of 0 into s[0]\n  signal to 0\n";
+    let plan = crate::plan::text::parse(text).unwrap().plan;
+    assert!(verify(&plan, false).is_ok());
+    let (trace, traffic) = run(&plan, &SimModel::default(), 10, DType::F32, 16).unwrap();
+    assert_eq!(traffic, [0, 80, 0, 0]);
+    let of_last_tile = |s: &&crate::trace::Span| s.tile == 2 && !["signal", "wait"].contains(&s.op.as_str());
+    assert!(trace.spans.iter().filter(of_last_tile).all(|s| s.bytes == 8), "{:?}", trace.spans);
+}
+
 #[test]
 fn spans_are_whole_and_the_same_each_time() {
     let plan = plan(Algorithm::TwoShot, Collective::AllReduce, 8, 4);

@@ -1,0 +1,146 @@
+//! Plans nobody would write: random data flows, damaged in random ways. What the verifier accepts has to run exactly on the CPU back end,
+//! print and parse to itself, and move in a simulation the bytes it moves for real.
+
+mod damage;
+mod flow;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use ringlab_engine::cost::SimModel;
+use ringlab_engine::data::mix;
+use ringlab_engine::exec::{ExecError, SessionSpec, cpu};
+use ringlab_engine::plan::text::{parse, print};
+use ringlab_engine::plan::{Plan, Step};
+use ringlab_engine::sim::simulate;
+use ringlab_engine::trace::Trace;
+use ringlab_engine::types::{ChannelId, DType, Rank, RedOp};
+use ringlab_engine::verify::verify;
+
+/// A stream of numbers that depends on the seed alone, so that a failing seed says everything.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        (mix(self.0) % n as u64) as usize
+    }
+
+    fn percent(&mut self, chance: usize) -> bool {
+        self.below(100) < chance
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+}
+
+fn random_plan(dice: &mut Dice) -> Plan {
+    let mut plan = flow::undamaged(dice);
+    if dice.percent(30) {
+        damage::widen(&mut plan, dice.of(&[2, 3]));
+        plan.programs.iter_mut().for_each(|program| damage::split(dice, &mut program.steps));
+    }
+    if dice.percent(60) {
+        plan.programs.iter_mut().for_each(|program| damage::join(dice, &mut program.steps));
+    }
+    for _ in 0..dice.of(&[0, 0, 1, 1, 2, 3]) {
+        damage::damage(dice, &mut plan);
+    }
+    plan
+}
+
+/// Bytes by rank, channel, tile and step.
+fn bytes(trace: &Trace) -> BTreeMap<(Rank, ChannelId, u64, u32), u64> {
+    trace.spans.iter().map(|s| ((s.rank, s.channel, s.tile, s.step), s.bytes)).collect()
+}
+
+fn runs_exactly(dice: &mut Dice, plan: &Plan, in_place: bool) -> Result<(), String> {
+    let sizes = [0, 1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 33, 64, 100, 129, 257];
+    let (dtype, op) = (dice.of(&DType::ALL), dice.of(&RedOp::ALL));
+    let (block, slot_bytes) = (dice.of(&sizes), dice.of(&[16, 17, 32, 48, 100, 256]));
+    let spec = SessionSpec {
+        plan: plan.clone(),
+        block,
+        dtype,
+        op,
+        in_place,
+        slot_bytes,
+        deadline: Duration::from_secs(10),
+        devices: vec![],
+        trace_spans: 100_000,
+    };
+    let what =
+        |what: &str| format!("{what}: {dtype} {op} block {block} slot {slot_bytes} in place {in_place}");
+    let fail = |err: ExecError| what(&err.to_string());
+    let mut session = cpu::open(spec).map_err(fail)?;
+    let seed = dice.0;
+    let mut traced = None;
+    for round in 0..3 {
+        session.fill(seed + round).map_err(fail)?;
+        match round {
+            0 => traced = Some(session.run_traced().map_err(fail)?.1),
+            1 => _ = session.run(1).map_err(fail)?,
+            // In place, a repetition works on its own results.
+            _ => _ = session.run(if in_place { 1 } else { 4 }).map_err(fail)?,
+        }
+        let report = session.check(seed + round).map_err(fail)?;
+        if report.wrong > 0 {
+            return Err(what(&format!("round {round}: {} wrong, {:?}", report.wrong, report.first_wrong)));
+        }
+    }
+    let simulated = simulate(plan, &SimModel::default(), block, dtype, slot_bytes)
+        .map_err(|err| what(&err.to_string()))?;
+    let (real, simulated) = (bytes(&traced.expect("round 0")), bytes(&simulated));
+    if real != simulated {
+        let first = real.iter().zip(&simulated).find(|(a, b)| a != b);
+        return Err(what(&format!("real and simulated bytes differ: {first:?}")));
+    }
+    Ok(())
+}
+
+/// An error says what went wrong with the seed's plan, and which that is.
+fn try_seed(seed: u64) -> Result<(), String> {
+    let mut dice = Dice(seed);
+    let plan = random_plan(&mut dice);
+    let shown = |why: String| format!("{why}\nseed {seed}\n{}", print(&plan));
+    if plan.check().is_ok() {
+        let again = parse(&print(&plan)).map_err(|err| shown(err.to_string()))?.plan;
+        if again != plan {
+            return Err(shown("printed and parsed, it is another plan".into()));
+        }
+    }
+    for in_place in [false, true] {
+        if verify(&plan, in_place).is_ok() {
+            runs_exactly(&mut dice, &plan, in_place).map_err(shown)?;
+        }
+    }
+    Ok(())
+}
+
+/// The test below says nothing if hardly a plan is accepted, or every one.
+#[test]
+fn random_plans_are_of_both_kinds() {
+    let plans: Vec<Plan> = (0..400).map(|seed| random_plan(&mut Dice(mix(seed)))).collect();
+    let accepted = plans.iter().filter(|plan| verify(plan, true).is_ok()).count();
+    assert!((100..300).contains(&accepted), "{accepted} of {}", plans.len());
+    let direct = |step: &Step| matches!(step, Step::Copy { src, .. } if src.rank.is_some());
+    let long = |step: &Step| step.chunk_len() > 1;
+    for kind in [direct, long] {
+        let with = |plan: &&Plan| plan.programs.iter().flat_map(|p| &p.steps).any(kind);
+        let some = plans.iter().filter(with).filter(|plan| verify(plan, true).is_ok()).count();
+        assert!(some > 20, "{some}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_accepted_runs_exactly(seed: u64) {
+        if let Err(why) = try_seed(seed) {
+            prop_assert!(false, "{}", why);
+        }
+    }
+}
