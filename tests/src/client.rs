@@ -37,6 +37,8 @@ impl Answer {
 
 impl Client {
     pub fn new(url: &str) -> Result<Client> {
+        // The runner's build of reqwest has TLS without a provider, and one build of the workspace shares its features.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())

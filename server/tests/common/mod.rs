@@ -141,6 +141,8 @@ impl Answer {
 
 impl Browser {
     pub fn new(server: &Server) -> Browser {
+        // The runner's build of reqwest has TLS without a provider, and one build of the workspace shares its features.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .timeout(SOON)
             .redirect(reqwest::redirect::Policy::none())
