@@ -7,12 +7,12 @@ use std::time::Duration;
 use metrics_exporter_prometheus::PrometheusHandle;
 use ringlab_labs::catalogue::LabView;
 use ringlab_labs::job::{Fields, JobResult, Marks};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::blobs::Blobs;
+use crate::compute::Lane;
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
 use crate::limits::Limiter;
@@ -40,8 +40,10 @@ pub struct Parts {
     pub shutdown: CancellationToken,
     /// Sockets and background tasks: waited for at the end.
     pub tasks: TaskTracker,
-    /// Verifying and marking are computation: as many at a time as there are cores.
-    pub compute: Semaphore,
+    /// What visitors ask to be computed.
+    pub compute: Lane,
+    /// Marks, apart from it: a crowd at the verifier must not cost a finished run its marks.
+    pub marking: Lane,
 }
 
 impl Deref for App {
@@ -62,10 +64,12 @@ impl App {
 
     /// Runs a pure computation beside the event loop.
     pub async fn compute<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> ApiResult<T> {
-        let Ok(Ok(_permit)) = timeout(COMPUTE_WAIT, self.compute.acquire()).await else {
-            return Err(Problem::overloaded());
-        };
-        tokio::task::spawn_blocking(f).await.map_err(Problem::internal)
+        let done = timeout(COMPUTE_WAIT, self.compute.enter())
+            .await
+            .map_err(|_| Problem::overloaded())?
+            .run(f)
+            .await;
+        done.map_err(Problem::internal)
     }
 
     /// The marks a result earns, by the lab as it stands now. `None` when the lab is gone or its checker broke (the log says which):
@@ -84,8 +88,8 @@ impl App {
             );
         }
         let (submission, seed) = (job.submission.clone(), job.seed);
-        self.compute(move || ringlab_labs::mark(&lab, &submission, seed, &result, answers.as_ref()))
-            .await
-            .ok()
+        let mark = move || ringlab_labs::mark(&lab, &submission, seed, &result, answers.as_ref());
+        let marks = self.marking.enter().await.run(mark).await;
+        marks.inspect_err(|error| tracing::error!(job = job.id, %error, "no marks: the checker broke")).ok()
     }
 }

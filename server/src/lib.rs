@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod app;
 pub mod blobs;
 pub mod clock;
+pub mod compute;
 pub mod config;
 pub mod dispatch;
 pub mod extract;

@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
 use ringlab_labs::text::Lang;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -16,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::{App, Parts};
 use crate::blobs::Blobs;
 use crate::clock::UnixMs;
+use crate::compute::Lane;
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
 use crate::limits::Limiter;
@@ -58,7 +58,8 @@ pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result
         metrics: observe::install_metrics()?,
         limiter: Limiter::default(),
         tasks: TaskTracker::new(),
-        compute: Semaphore::new(cores),
+        compute: Lane::new(cores),
+        marking: Lane::new(cores),
         config,
         store,
         blobs,

@@ -22,6 +22,11 @@ pub async fn create(
 ) -> ApiResult<axum::Json<JobView>> {
     let record = visibility::own_job(&app.store, visitor.user.as_deref(), &id).await?;
     let Some(result) = record.result.clone() else { return Err(no_result()) };
+    match app.store.answers(&id).await? {
+        Some(before) if before == answers => return Ok(axum::Json(view::job(&app.store, record).await?)),
+        Some(_) => return Err(answered()),
+        None => {}
+    }
     let lab = app.lab(&record.lab).cloned().ok_or_else(|| lab_gone(&record.lab))?;
     let (submission, seed, given, run) =
         (record.submission.clone(), record.seed, answers.clone(), result.clone());
