@@ -31,15 +31,16 @@ pub enum BlobError {
 }
 
 impl Blobs {
-    /// Opens the store and clears what an earlier server had not finished.
     pub async fn open(root: PathBuf, max_bytes: u64) -> std::io::Result<Blobs> {
         let blobs = Blobs { root, max_bytes };
-        match fs::remove_dir_all(blobs.tmp()).await {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
         fs::create_dir_all(blobs.tmp()).await?;
         Ok(blobs)
+    }
+
+    /// Clears what an earlier server had not finished. For the one server of a folder alone: another's uploads would be lost.
+    pub async fn clear_unfinished(&self) -> std::io::Result<()> {
+        fs::remove_dir_all(self.tmp()).await?;
+        fs::create_dir_all(self.tmp()).await
     }
 
     fn tmp(&self) -> PathBuf {

@@ -1,10 +1,12 @@
 //! From a configuration to a running server, and to its end.
 
+use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use axum::serve::ListenerExt as _;
 use ringlab_labs::text::Lang;
 use tokio::net::TcpListener;
@@ -21,7 +23,7 @@ use crate::dispatch::Dispatcher;
 use crate::limits::Limiter;
 use crate::secret::TokenHash;
 use crate::site::Site;
-use crate::store::{Store, StoreResult};
+use crate::store::Store;
 use crate::stream::hub::Hub;
 use crate::{observe, routes};
 
@@ -70,8 +72,23 @@ pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result
     })))
 }
 
+/// Holds the data folder for this process alone, however it ends: a second server would take this one's runners for gone.
+fn hold(data: &Path) -> anyhow::Result<File> {
+    let path = data.join("server.lock");
+    let lock = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => bail!(
+            "another ringlab-server serves the data folder {}: stop it, or give this one its own with --data",
+            data.display()
+        ),
+        Err(TryLockError::Error(e)) => Err(e).with_context(|| format!("locking {}", path.display())),
+    }
+}
+
 /// Takes over what an earlier server left.
-async fn take_over(app: &App) -> StoreResult<()> {
+async fn take_over(app: &App) -> anyhow::Result<()> {
+    app.blobs.clear_unfinished().await.context("clearing unfinished uploads")?;
     let now = UnixMs::now();
     match &app.config.runner_token {
         Some(token) => {
@@ -95,6 +112,7 @@ async fn take_over(app: &App) -> StoreResult<()> {
 /// Serves until `app.shutdown` is cancelled. Then: no new connections; event streams and runners' sockets end; requests in flight
 /// finish, for at most the configured time. `ready` hears the address.
 pub async fn run(app: App, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
+    let _lock = hold(&app.config.data)?;
     let listen = app.config.listen;
     let listener = TcpListener::bind(listen)
         .await

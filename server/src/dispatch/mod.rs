@@ -5,14 +5,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ringlab_labs::wire::{FromServer, LeaseRef};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::UnixMs;
+use crate::clock::{Passage, UnixMs};
 use crate::store::leases::{After, Taker};
 use crate::store::{Store, StoreResult};
 use crate::stream::hub::Hub;
@@ -180,12 +180,24 @@ impl Dispatcher {
     pub async fn sweep(self: Arc<Self>, shutdown: CancellationToken) {
         let mut tick = interval((self.lease / 4).clamp(Duration::from_millis(20), Duration::from_secs(1)));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut time = Passage::new(Instant::now(), UnixMs::now());
         loop {
             tokio::select! {
                 _ = tick.tick() => {}
                 () = shutdown.cancelled() => return,
             }
-            match self.store.expire_leases(self.lease, UnixMs::now()).await {
+            let now = UnixMs::now();
+            if !time.is_even(Instant::now(), now, self.lease) {
+                match self.store.refresh_leases(now.plus(self.lease)).await {
+                    Ok(running) => tracing::warn!(
+                        running,
+                        "the clock was set, or this server stood still: leases renewed"
+                    ),
+                    Err(error) => tracing::error!(%error, "leases could not be renewed"),
+                }
+                continue;
+            }
+            match self.store.expire_leases(self.lease, now).await {
                 Ok(expired) => {
                     for (lease, after) in expired {
                         metrics::counter!("ringlab_leases_expired_total").increment(1);

@@ -167,13 +167,21 @@ impl Store {
         Ok(())
     }
 
-    /// Gives every running job a fresh lease: after a restart of the server nobody could send heartbeats.
+    /// Gives every running job a fresh lease, and lets any runner take any queued one: after a restart of the server, or a clock that was
+    /// set, the times stored before mean nothing. Returns how many jobs are running.
     pub async fn refresh_leases(&self, until: UnixMs) -> StoreResult<u64> {
-        let done = sqlx::query("UPDATE jobs SET lease_until_ms = ? WHERE state = 'running'")
+        let mut tx = self.begin().await?;
+        let running = sqlx::query("UPDATE jobs SET lease_until_ms = ? WHERE state = 'running'")
             .bind(until.0)
-            .execute(&self.write)
+            .execute(&mut *tx)
             .await?;
-        Ok(done.rows_affected())
+        sqlx::query(
+            "UPDATE jobs SET avoid_runner = NULL WHERE state = 'queued' AND avoid_runner IS NOT NULL",
+        )
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(running.rows_affected())
     }
 
     /// Ends every lease that ran out: the job is queued again, or failed after its last attempt.

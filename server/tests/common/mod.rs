@@ -51,17 +51,32 @@ impl Server {
         (self.child, self.url) = spawn(&self.data, &self.args);
     }
 
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+    }
+
     pub fn terminate(&mut self) -> std::process::ExitStatus {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.signal(rustix::process::Signal::TERM);
         self.child.wait().unwrap()
     }
 
     /// Runs another command of the program over the same folder, and returns what it says.
     pub fn command(&self, args: &[&str]) -> String {
-        let out = program(&self.data).args(args).output().unwrap();
+        let out = self.beside(args);
         assert!(out.status.success(), "{out:?}");
         String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// Runs the program to its end over the same folder; one that does not end is killed.
+    pub fn beside(&self, args: &[&str]) -> std::process::Output {
+        let mut command = program(&self.data);
+        let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let start = std::time::Instant::now();
+        while child.try_wait().unwrap().is_none() && start.elapsed() < SOON {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = child.kill();
+        child.wait_with_output().unwrap()
     }
 
     /// Changes the database behind the server's back.
