@@ -45,6 +45,10 @@ pub struct Config {
     /// Largest artifact a runner may store.
     #[arg(long, env = "RINGLAB_MAX_ARTIFACT_BYTES", default_value_t = 256 << 20)]
     pub max_artifact_bytes: u64,
+    /// How long a connection may take to send the head of its next request; an idle one is closed after this. Longer than a proxy before
+    /// this server keeps its own idle connections, so that it never sends a request into a closing one.
+    #[arg(long, env = "RINGLAB_IDLE_MS", default_value_t = 75_000, value_parser = clap::value_parser!(u64).range(100..))]
+    pub idle_ms: u64,
     /// On SIGTERM or SIGINT: how long requests in flight may take to finish.
     #[arg(long, env = "RINGLAB_SHUTDOWN_MS", default_value_t = 10_000)]
     pub shutdown_ms: u64,
@@ -76,6 +80,10 @@ impl Config {
 
     pub fn lease(&self) -> Duration {
         Duration::from_millis(self.lease_ms)
+    }
+
+    pub fn idle(&self) -> Duration {
+        Duration::from_millis(self.idle_ms)
     }
 
     pub fn secure_cookies(&self) -> bool {

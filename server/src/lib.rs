@@ -10,6 +10,7 @@ pub mod dispatch;
 pub mod extract;
 pub mod lang;
 pub mod limits;
+pub mod listen;
 pub mod observe;
 pub mod problem;
 pub mod remark;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use axum::serve::ListenerExt as _;
 use ringlab_labs::text::Lang;
 use tokio::net::TcpListener;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -25,7 +24,7 @@ use crate::secret::TokenHash;
 use crate::site::Site;
 use crate::store::Store;
 use crate::stream::hub::Hub;
-use crate::{observe, routes};
+use crate::{listen, observe, routes};
 
 /// How often what nobody needs any more is forgotten, and how old it must be.
 const TIDY: Duration = Duration::from_secs(3600);
@@ -122,15 +121,9 @@ pub async fn run(app: App, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()>
     app.tasks.spawn(app.dispatcher.clone().run(app.shutdown.clone()));
     app.tasks.spawn(app.dispatcher.clone().sweep(app.shutdown.clone()));
     app.tasks.spawn(tidy(app.clone()));
-    let listener = listener.tap_io(|tcp| {
-        if let Err(error) = tcp.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY");
-        }
-    });
-    let service = routes::router(app.clone()).into_make_service_with_connect_info::<SocketAddr>();
-    let server =
-        axum::serve(listener, service).with_graceful_shutdown(app.shutdown.clone().cancelled_owned());
-    let server = tokio::spawn(server.into_future());
+    listen::raise_open_files();
+    let router = routes::router(app.clone());
+    let server = tokio::spawn(listen::serve(listener, router, app.config.idle(), app.shutdown.clone()));
     ready(address);
     app.shutdown.cancelled().await;
     tracing::info!("stopping");
@@ -143,7 +136,7 @@ pub async fn run(app: App, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()>
     })
     .await;
     match finished {
-        Ok(served) => served.context("the server task ended")?.context("serving")?,
+        Ok(served) => served.context("the server task ended")?,
         Err(_) => {
             tracing::warn!("requests were still in flight after {} ms; leaving them", deadline.as_millis())
         }
