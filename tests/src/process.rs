@@ -94,6 +94,12 @@ pub fn children(parent: u32) -> Vec<(u32, String)> {
     found
 }
 
+/// A process's resource limits, as the kernel prints them.
+pub fn limits(pid: u32) -> Result<String> {
+    fs::read_to_string(format!("/proc/{pid}/limits"))
+        .with_context(|| format!("cannot read the limits of {pid}"))
+}
+
 pub fn alive(pid: u32) -> bool {
     // A zombie has ended; it only waits for its parent to look.
     fs::read_to_string(format!("/proc/{pid}/stat"))

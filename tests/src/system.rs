@@ -74,13 +74,18 @@ impl System {
         Client::new(&self.url)
     }
 
-    /// The worker process of the `index`-th runner, as soon as it has one.
+    /// The worker process of the `index`-th runner, as soon as it has begun its job.
+    ///
+    /// A worker stopped before it tied its life to its runner's would outlive it. It lowers its own limits right after that, so one
+    /// whose limits still are its runner's is not ready to be signalled.
     pub async fn worker(&self, index: usize) -> Result<u32> {
         let runner = self.runners[index].pid();
+        let inherited = process::limits(runner)?;
         wait_for("a worker process", || async {
             Ok(process::children(runner)
                 .into_iter()
-                .find(|(_, line)| line.contains(" worker"))
+                .filter(|(_, line)| line.contains(" worker"))
+                .find(|&(pid, _)| process::limits(pid).is_ok_and(|own| own != inherited))
                 .map(|(pid, _)| pid))
         })
         .await
