@@ -200,3 +200,39 @@ impl fmt::Display for RedOp {
         f.write_str(self.name())
     }
 }
+
+/// Where a plan runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    Cpu,
+    Cuda,
+}
+
+impl Backend {
+    pub const ALL: [Backend; 2] = [Backend::Cpu, Backend::Cuda];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Backend::Cpu => "cpu",
+            Backend::Cuda => "cuda",
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Backend {
+    type Err = UnknownName;
+    fn from_str(s: &str) -> Result<Self, UnknownName> {
+        Backend::ALL.into_iter().find(|b| b.name() == s).ok_or_else(|| UnknownName {
+            what: "backend",
+            got: s.into(),
+            known: "cpu, cuda",
+        })
+    }
+}

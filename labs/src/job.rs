@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+pub use ringlab_engine::types::Backend;
 use ringlab_engine::types::{Collective, DType, RedOp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,28 +58,12 @@ pub struct Limits {
     pub collective_ms: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Backend {
-    Cpu,
-    Cuda,
-}
-
-impl Backend {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Backend::Cpu => "cpu",
-            Backend::Cuda => "cuda",
-        }
-    }
-
-    /// Bytes of a FIFO slot, on the runner and in the simulation beside it. On a GPU NCCL's: `NCCL_DEFAULT_BUFFSIZE` of 4 MiB over 8
-    /// steps (src/init.cc at v2.22.3-1). On a CPU slots that stay in its caches are faster.
-    pub const fn slot_bytes(self) -> usize {
-        match self {
-            Backend::Cpu => 64 << 10,
-            Backend::Cuda => 512 << 10,
-        }
+/// Bytes of a FIFO slot, on the runner and in the simulation beside it. On a GPU NCCL's: `NCCL_DEFAULT_BUFFSIZE` of 4 MiB over 8
+/// steps (src/init.cc at v2.22.3-1). On a CPU slots that stay in its caches are faster.
+pub const fn slot_bytes(backend: Backend) -> usize {
+    match backend {
+        Backend::Cpu => 64 << 10,
+        Backend::Cuda => 512 << 10,
     }
 }
 

@@ -22,7 +22,7 @@ pub enum Command {
     /// Print what this machine has, and which backends pass the self-test, as JSON.
     Hardware {
         /// Backends to test, comma-separated (cpu, cuda); all of this build when left out.
-        #[arg(long, value_delimiter = ',', value_parser = parse_backend)]
+        #[arg(long, value_delimiter = ',')]
         backends: Vec<Backend>,
     },
     /// Print this machine's GPUs as JSON.
@@ -51,18 +51,11 @@ pub struct DaemonArgs {
     #[arg(long, env = "RINGLAB_WORK")]
     pub work: Option<PathBuf>,
     /// Backends to offer, comma-separated (cpu, cuda). Each must pass the self-test. When left out: all that pass.
-    #[arg(long, env = "RINGLAB_BACKENDS", value_delimiter = ',', value_parser = parse_backend)]
+    #[arg(long, env = "RINGLAB_BACKENDS", value_delimiter = ',')]
     pub backends: Vec<Backend>,
     /// Seconds a running job may still take after SIGTERM before it is given up (and retried elsewhere).
     #[arg(long, env = "RINGLAB_GRACE", default_value_t = 20)]
     pub grace: u64,
-}
-
-fn parse_backend(name: &str) -> Result<Backend, String> {
-    [Backend::Cpu, Backend::Cuda]
-        .into_iter()
-        .find(|b| b.name() == name)
-        .ok_or_else(|| format!("unknown backend `{name}`; known: cpu, cuda"))
 }
 
 /// A folder of this user in the system's temporary folder.

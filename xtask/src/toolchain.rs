@@ -42,7 +42,7 @@ pub fn ensure(sh: &Sh) -> Result<WasmToolchain> {
         env: vec![
             ("RUSTC", wrapper.into()),
             ("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker(sh)?.into()),
-            // Host pieces of this build (build scripts, macros) are linked by the system's C compiler, as ever.
+            // A compiler cache around the usual compiler must not sit around this one.
             ("RUSTC_WRAPPER", OsString::new()),
         ],
     })

@@ -6,46 +6,12 @@ pub mod cpu;
 pub mod cuda;
 mod program;
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use crate::plan::Plan;
 use crate::trace::Trace;
-use crate::types::{ChannelId, DType, Rank, RedOp, UnknownName};
-
-/// Where a plan runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Backend {
-    Cpu,
-    Cuda,
-}
-
-impl Backend {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Backend::Cpu => "cpu",
-            Backend::Cuda => "cuda",
-        }
-    }
-}
-
-impl fmt::Display for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Backend {
-    type Err = UnknownName;
-    fn from_str(s: &str) -> Result<Self, UnknownName> {
-        [Backend::Cpu, Backend::Cuda].into_iter().find(|b| b.name() == s).ok_or_else(|| UnknownName {
-            what: "back end",
-            got: s.into(),
-            known: "cpu, cuda",
-        })
-    }
-}
+pub use crate::types::Backend;
+use crate::types::{ChannelId, DType, Rank, RedOp};
 
 /// Prepares a plan on a back end.
 ///

@@ -51,7 +51,7 @@ pub struct Machine<'a> {
     /// Depth at which a cell was written.
     depths: Vec<u32>,
     /// Longest chain of transfers of one tile.
-    pub comm_steps: u32,
+    pub longest_chain: u32,
 }
 
 impl<'a> Machine<'a> {
@@ -72,7 +72,7 @@ impl<'a> Machine<'a> {
             memory,
             processes: (0..ranks).map(process).collect(),
             connections: (0..ranks * ranks).map(|_| Connection::default()).collect(),
-            comm_steps: 0,
+            longest_chain: 0,
         }
     }
 
@@ -147,7 +147,7 @@ impl<'a> Machine<'a> {
     fn next_tile(&mut self, rank: u32) {
         let process = &mut self.processes[rank as usize];
         if process.tile == 0 {
-            self.comm_steps = self.comm_steps.max(process.depth);
+            self.longest_chain = self.longest_chain.max(process.depth);
         }
         process.step = 0;
         process.tile += 1;

@@ -48,16 +48,16 @@ pub fn verify(plan: &Plan, in_place: bool) -> Result<Proof, Refusal> {
     if operations * u64::from(TILES) > MAX_OPERATIONS || memory::Memory::size(plan, TILES) > MAX_CELLS {
         return Err(refused(Refusal::too_large()));
     }
-    let mut comm_steps = 0;
+    let mut longest_chain = 0;
     for channel in distinct {
         traffic::check_pairs(plan, channel).map_err(refused)?;
         let mut machine = machine::Machine::new(plan, channel, in_place);
         machine.run().map_err(refused)?;
         postcondition::check(plan, &machine).map_err(refused)?;
         machine.nobody_left_early().map_err(refused)?;
-        comm_steps = comm_steps.max(machine.comm_steps);
+        longest_chain = longest_chain.max(machine.longest_chain);
     }
-    Ok(traffic::proof(plan, comm_steps))
+    Ok(traffic::proof(plan, longest_chain))
 }
 
 fn alike(plan: &Plan, a: ChannelId, b: ChannelId) -> bool {

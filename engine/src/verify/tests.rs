@@ -24,17 +24,17 @@ fn refusal(algorithm: Algorithm, from: &str, to: &str, in_place: bool) -> String
 fn standard_plans_move_what_the_books_say() {
     let proof = |a, c, n| verify(&generate(a, c, n, 2).unwrap(), false).unwrap();
     let ring = proof(Algorithm::Ring, Collective::AllReduce, 4);
-    assert_eq!((ring.comm_steps, ring.busiest, ring.is_optimal()), (6, Fraction::new(3, 2), true));
+    assert_eq!((ring.longest_chain, ring.busiest, ring.is_optimal()), (6, Fraction::new(3, 2), true));
     assert_eq!(ring.edges.len(), 4);
     let one = proof(Algorithm::OneShot, Collective::AllReduce, 4);
-    assert_eq!((one.comm_steps, one.busiest.to_string(), one.is_optimal()), (1, "3".into(), false));
+    assert_eq!((one.longest_chain, one.busiest.to_string(), one.is_optimal()), (1, "3".into(), false));
     let two = proof(Algorithm::TwoShot, Collective::AllReduce, 4);
-    assert_eq!((two.comm_steps, two.busiest.to_string(), two.is_optimal()), (2, "3/2".into(), true));
+    assert_eq!((two.longest_chain, two.busiest.to_string(), two.is_optimal()), (2, "3/2".into(), true));
     let root = Collective::Broadcast { root: Rank(1) };
     let chain = proof(Algorithm::Ring, root, 5);
-    assert_eq!((chain.comm_steps, chain.is_optimal(), chain.sent[0].to_string()), (4, true, "0".into()));
+    assert_eq!((chain.longest_chain, chain.is_optimal(), chain.sent[0].to_string()), (4, true, "0".into()));
     let alone = proof(Algorithm::Ring, Collective::AllReduce, 1);
-    assert_eq!((alone.comm_steps, alone.edges.len(), alone.is_optimal()), (0, 0, true));
+    assert_eq!((alone.longest_chain, alone.edges.len(), alone.is_optimal()), (0, 0, true));
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub struct Edge {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     /// Most transfers of one tile that have to follow each other: 2(n-1) for a ring all-reduce, 2 for a two-shot one.
-    pub comm_steps: u32,
+    pub longest_chain: u32,
     /// Connections that carry data, by sender, then receiver.
     pub edges: Vec<Edge>,
     /// By rank.
@@ -80,7 +80,7 @@ impl Proof {
 
     /// One sentence for the learner.
     pub fn summary(&self) -> Text {
-        let Proof { comm_steps, busiest, lower_bound, .. } = self;
+        let Proof { longest_chain, busiest, lower_bound, .. } = self;
         let (zh, en) = if self.is_optimal() {
             ("正好等于下界".to_string(), "which is the lower bound".to_string())
         } else {
@@ -88,10 +88,10 @@ impl Proof {
         };
         Text::new(
             format!(
-                "计划正确：最长的一串前后相接的传输有 {comm_steps} 次；最忙的 rank 收或发 {busiest} 个块，{zh}。"
+                "计划正确：最长的一串前后相接的传输有 {longest_chain} 次；最忙的 rank 收或发 {busiest} 个块，{zh}。"
             ),
             format!(
-                "The plan is correct: its longest chain of transfers that follow each other is {comm_steps}; the busiest \
+                "The plan is correct: its longest chain of transfers that follow each other is {longest_chain}; the busiest \
                  rank sends or receives {busiest} blocks, {en}."
             ),
         )
@@ -110,7 +110,7 @@ pub fn lower_bound(collective: Collective, ranks: u32) -> Fraction {
     }
 }
 
-pub fn proof(plan: &Plan, comm_steps: u32) -> Proof {
+pub fn proof(plan: &Plan, longest_chain: u32) -> Proof {
     let ranks = plan.ranks as usize;
     let mut parts = vec![0u64; ranks * ranks];
     for program in &plan.programs {
@@ -144,7 +144,7 @@ pub fn proof(plan: &Plan, comm_steps: u32) -> Proof {
         .chain(&received)
         .fold(Fraction::new(0, 1), |most, f| if f.over(most) { *f } else { most });
     Proof {
-        comm_steps,
+        longest_chain,
         edges,
         sent,
         received,

@@ -54,10 +54,9 @@ pub(super) fn read(file: &str, table: toml::Table, errors: &Errors) -> Option<La
 fn backends(top: &mut Reader) -> Option<Vec<Backend>> {
     let mut backends = Vec::new();
     for name in top.strings("backends")? {
-        match name.as_str() {
-            "cpu" => backends.push(Backend::Cpu),
-            "cuda" => backends.push(Backend::Cuda),
-            other => top.error("backends", format!("unknown backend `{other}`; known: cpu, cuda")),
+        match name.parse::<Backend>() {
+            Ok(backend) => backends.push(backend),
+            Err(unknown) => top.error("backends", unknown.to_string()),
         }
     }
     if backends.is_empty() {

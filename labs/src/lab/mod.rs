@@ -190,10 +190,7 @@ fn checker_of(lab: &LabView) -> Result<&'static dyn Checker, Vec<FieldError>> {
 
 /// Every lab lets its learner choose the backend in the parameter of this name; [`misfits`] sees to it.
 fn backend_of(params: &Values) -> Backend {
-    match params.text("backend") {
-        Some("cuda") => Backend::Cuda,
-        _ => Backend::Cpu,
-    }
+    params.text("backend").and_then(|name| name.parse().ok()).unwrap_or(Backend::Cpu)
 }
 
 fn of_field(field: &str, message: Text) -> FieldError {

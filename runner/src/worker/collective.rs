@@ -9,7 +9,7 @@ use ringlab_engine::exec::{self, ExecError, Session, SessionSpec};
 use ringlab_engine::plan::layout::Layout;
 use ringlab_engine::plan::{self, Plan, SLOTS, Step};
 use ringlab_engine::verify;
-use ringlab_labs::job::{Backend, CollectiveTask, JobSpec, Level, TaskResult, WrongElement};
+use ringlab_labs::job::{Backend, CollectiveTask, JobSpec, Level, TaskResult, WrongElement, slot_bytes};
 
 use super::sink::Sink;
 use super::{Stop, report};
@@ -42,7 +42,7 @@ pub fn run(
     sink.progress(&task.id, "verify", 1, 1)?;
 
     let layout =
-        Layout::new(task.block, task.dtype.size(), plan.chunks, plan.channels, task.backend.slot_bytes());
+        Layout::new(task.block, task.dtype.size(), plan.chunks, plan.channels, slot_bytes(task.backend));
     report::layout(&plan, &layout, task.dtype.size(), sink)?;
     check_memory(task, &plan, job)?;
     let plan_file = keep_plan(task)?;
@@ -131,8 +131,8 @@ fn proven_plan(task: &CollectiveTask, sink: &mut Sink<File>) -> Result<(Plan, u3
     Ok((plan, comm_steps))
 }
 
-/// Whether a step moves data between ranks. One that receives and sends is one step; the verifier's `comm_steps` is another figure, the
-/// longest chain of transfers.
+/// Whether a step moves data between ranks. One that receives and sends is one step; the verifier's
+/// `longest_chain` is another figure.
 fn communicates(step: &Step) -> bool {
     match step {
         Step::Signal { .. } | Step::Wait { .. } => false,
@@ -160,7 +160,7 @@ fn check_memory(task: &CollectiveTask, plan: &Plan, job: &JobSpec) -> Result<(),
         .filter(|(_, step)| !matches!(step, Step::Signal { .. }))
         .filter_map(|(program, step)| Some((program.rank, program.channel, step.to()?)))
         .collect();
-    let slots = connections.len() as u128 * u128::from(SLOTS) * task.backend.slot_bytes() as u128;
+    let slots = connections.len() as u128 * u128::from(SLOTS) * slot_bytes(task.backend) as u128;
     let rest = u128::from(BASE_BYTES) + plan.programs.len() as u128 * u128::from(THREAD_BYTES);
     let need = u64::try_from(buffers + slots + rest).unwrap_or(u64::MAX);
     if need > job.limits.memory_bytes {
@@ -188,16 +188,12 @@ fn open(task: &CollectiveTask, plan: Plan, job: &JobSpec) -> Result<Box<dyn Sess
         dtype: task.dtype,
         op: task.op,
         in_place: task.in_place,
-        slot_bytes: task.backend.slot_bytes(),
+        slot_bytes: slot_bytes(task.backend),
         deadline: Duration::from_millis(job.limits.collective_ms),
         devices: devices(task.backend)?,
         trace_spans: if task.trace { TRACE_SPANS } else { 0 },
     };
-    let backend = match task.backend {
-        Backend::Cpu => exec::Backend::Cpu,
-        Backend::Cuda => exec::Backend::Cuda,
-    };
-    exec::open(backend, spec)
+    exec::open(task.backend, spec)
 }
 
 /// All GPUs that this process may see: ranks are dealt out over them.

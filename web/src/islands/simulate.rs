@@ -20,6 +20,6 @@ pub fn of_job(lang: Lang, lab: &LabView, job: &JobView) -> Result<Trace, String>
     });
     let task = traced.ok_or_else(|| crate::strings::no_trace(lang).to_owned())?;
     let plan = parse(&task.plan).map_err(|e| refused(e.message.get(lang)))?.plan;
-    simulate(&plan, &SimModel::default(), task.block, task.dtype, task.backend.slot_bytes())
+    simulate(&plan, &SimModel::default(), task.block, task.dtype, ringlab_labs::job::slot_bytes(task.backend))
         .map_err(|e| refused(e.text().get(lang)))
 }
