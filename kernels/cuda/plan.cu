@@ -39,14 +39,20 @@ __device__ inline u64 crossed(const Program& prog, const Phase& phase, const Par
     return bytes;
 }
 
+// All threads: completes the operands of a program in shared memory with where this launch's buffers are.
+__device__ inline void relocate(const Params& p, const Program& prog) {
+    Operand* const operands = const_cast<Operand*>(prog.operands);
+    for (u32 i = threadIdx.x; i < prog.header.operands; i += blockDim.x) operands[i].base += p.buffers[operands[i].buffer];
+}
+
 // All threads: divides this block's part of the output by the number of ranks.
 __device__ inline void average(const Params& p, const Header& h) {
     using E = RINGLAB_ELEMENT;
     constexpr u32 LANES = Pack<E>::LANES;
     for (u32 s = 0; s < h.spans; s++) {
         const OutputSpan span = p.spans[h.first_span + s];
-        char* const base = reinterpret_cast<char*>(span.base);
-        const bool aligned = span.base % 16 == 0;
+        char* const base = reinterpret_cast<char*>(span.base + p.buffers[span.buffer]);
+        const bool aligned = reinterpret_cast<u64>(base) % 16 == 0;
         const u64 body = aligned ? span.bytes / 16 * 16 : 0;
         for (u64 at = threadIdx.x * 16; at < body; at += blockDim.x * 16) {
             Pack<E> v;
@@ -98,6 +104,10 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Par
     if (halted) return;
     const Program prog(words);
     const Header& h = prog.header;
+    if (p.relocates) {
+        relocate(p, prog);
+        __syncthreads();
+    }
 
     u64 moved = 0;
     Tracer tracer;
@@ -109,6 +119,7 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Par
         }
         for (u32 i = 0; i < h.phases; i++) {
             const Phase phase = prog.phases[i];
+            if (tile >= phase.tiles) continue;
             if (warp == 0) {
                 __syncwarp();
                 if (threadIdx.x == 0) tracer.begin();

@@ -15,7 +15,8 @@ struct Phase {
     u16 waits, moves, posts;
     // Plan steps this phase carries out, for the count of dropped spans.
     u16 steps;
-    u32 reserved;
+    // Tiles that have this phase: the first so many. Messages of one group differ in length.
+    u32 tiles;
     // Bytes of the longest slice any move works on.
     u64 longest;
 };
@@ -44,12 +45,15 @@ struct Move {
 static_assert(sizeof(Move) == 24, "host layout");
 constexpr u16 MIXED = 16;
 
-// Where an operand starts; scratch stays put while input and output advance tile by tile.
+// Where an operand starts; scratch stays put while input and output advance tile by tile. `base` counts from the launch's buffer of that
+// number, of which the first starts at 0.
 struct Operand {
     u64 base;
-    u64 advances;
+    u32 advances;
+    u32 buffer;
 };
 static_assert(sizeof(Operand) == 16, "host layout");
+constexpr u32 BUFFERS = 3;
 
 // One side of a connection or semaphore as its block sees it.
 struct Endpoint {
@@ -73,7 +77,9 @@ static_assert(sizeof(Header) == 32, "host layout");
 struct OutputSpan {
     u64 base;
     u64 bytes;
+    u64 buffer;
 };
+static_assert(sizeof(OutputSpan) == 24, "host layout");
 
 struct Stall {
     u32 valid;
@@ -122,13 +128,18 @@ struct Params {
     u64* recorded;
     u64* dropped;
     u64 records_per_block;
+    // 0, and where the caller's input and output are, for programs laid out before that was known.
+    u64 buffers[BUFFERS];
     u32 average;
     u32 program_bytes;
     u32 endpoints_per_block;
     // Whether shared memory has room for a program; else it is read where it lies.
     u32 program_fits;
+    // Whether operands count from `buffers`. Only a program in shared memory can be completed.
+    u32 relocates;
+    u32 reserved;
 };
-static_assert(sizeof(Params) == 184, "host layout");
+static_assert(sizeof(Params) == 216, "host layout");
 
 struct EndpointState {
     // Steps this side has taken (for a sender, receiver or signaller: the value of `mine`), and the latest value seen of `theirs`.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::driver::{Address, Device, Memory};
-use super::image::{Operand as Placed, OutputSpan};
+use super::image::{ABSOLUTE, Operand as Placed, OutputSpan};
 use super::phases::{Endpoint, Role};
 use super::slices::whole_slices;
 use crate::exec::program::{Operand, Program};
@@ -261,11 +261,19 @@ impl Buffers {
                 let memory = &self.ranks[operand.rank];
                 let chunk = memory.scratch_starts[usize::from(index)] + operand.start;
                 let cell = u64::from(channel) * u64::from(memory.scratch_chunks) + u64::from(chunk);
-                return Placed { base: memory.scratch.address().plus(cell * self.slot_bytes).0, advances: 0 };
+                return Placed {
+                    base: memory.scratch.address().plus(cell * self.slot_bytes).0,
+                    advances: 0,
+                    buffer: ABSOLUTE,
+                };
             }
         };
         let elem = self.slice_start(operand.start, channel);
-        Placed { base: memory.address().plus(offset + elem * self.elem_size).0, advances: 1 }
+        Placed {
+            base: memory.address().plus(offset + elem * self.elem_size).0,
+            advances: 1,
+            buffer: ABSOLUTE,
+        }
     }
 
     /// First element of a channel's slice of a chunk counted over all blocks.
@@ -283,7 +291,7 @@ impl Buffers {
                 let elem = self.slice_start(chunk, channel);
                 let len = self.slices.span(chunk % self.chunks, channel, 0).len;
                 let base = memory.address().plus(offset + elem * self.elem_size).0;
-                OutputSpan { base, bytes: len * self.elem_size }
+                OutputSpan { base, bytes: len * self.elem_size, buffer: ABSOLUTE.into() }
             })
             .filter(|span| span.bytes > 0)
             .collect()

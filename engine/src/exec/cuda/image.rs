@@ -21,7 +21,7 @@ struct Phase {
     moves: u16,
     posts: u16,
     steps: u16,
-    reserved: u32,
+    tiles: u32,
     longest: u64,
 }
 
@@ -46,13 +46,17 @@ struct Move {
     misaligned: u16,
 }
 
-/// Where an operand's slice starts, and whether tiles advance through it.
+/// Where an operand's slice starts, and whether tiles advance through it. `base` counts from the buffer.
 #[derive(Debug, Clone, Copy, Pod, Zeroable, PartialEq, Eq)]
 #[repr(C)]
 pub struct Operand {
     pub base: u64,
-    pub advances: u64,
+    pub advances: u32,
+    pub buffer: u32,
 }
+
+/// Numbers of a launch's buffers ([`Params::buffers`]). The first starts at address 0.
+pub const ABSOLUTE: u32 = 0;
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -83,6 +87,7 @@ struct Header {
 pub struct OutputSpan {
     pub base: u64,
     pub bytes: u64,
+    pub buffer: u64,
 }
 
 /// What a stopped wait leaves.
@@ -135,10 +140,13 @@ pub struct Params {
     pub recorded: u64,
     pub dropped: u64,
     pub records_per_block: u64,
+    pub buffers: [u64; 3],
     pub average: u32,
     pub program_bytes: u32,
     pub endpoints_per_block: u32,
     pub program_fits: u32,
+    pub relocates: u32,
+    pub reserved: u32,
 }
 
 /// Parameters of `fill` and `check`. Device counterpart: kernels/cuda/exact.cuh.
@@ -158,8 +166,8 @@ pub struct Exact {
 const _: () = {
     assert!(size_of::<Phase>() == 32 && size_of::<Wait>() == 8 && size_of::<Move>() == 24);
     assert!(size_of::<Operand>() == 16 && size_of::<Endpoint>() == 32 && size_of::<Header>() == 32);
-    assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 184);
-    assert!(size_of::<Exact>() == 40);
+    assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 216);
+    assert!(size_of::<Exact>() == 40 && size_of::<OutputSpan>() == 24);
 };
 
 /// Bytes of shared memory one connection's state takes.
@@ -209,7 +217,7 @@ impl Image {
                 moves: phase.moves.len() as u16,
                 posts: phase.posts.len() as u16,
                 steps: phase.parts.len() as u16,
-                reserved: 0,
+                tiles: phase.tiles.unwrap_or(u32::MAX),
                 longest: phase.moves.iter().map(|m| m.slice).max().unwrap_or(0) * program.elem_size,
             });
             waits.extend(phase.waits.iter().map(|w| Wait {
@@ -288,7 +296,7 @@ mod tests {
 
     #[test]
     fn vectors_need_one_misalignment() {
-        let at = |base| Operand { base, advances: 1 };
+        let at = |base| Operand { base, advances: 1, buffer: ABSOLUTE };
         assert_eq!(misalignment(&[at(32), at(48)], true), 0);
         assert_eq!(misalignment(&[at(36), at(52)], false), 4);
         assert_eq!(misalignment(&[at(36), at(52)], true), MIXED, "a slot is aligned");

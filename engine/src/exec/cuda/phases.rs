@@ -72,6 +72,8 @@ pub struct Phase {
     pub moves: Vec<Move>,
     pub posts: Vec<u16>,
     pub parts: Vec<(u32, Part)>,
+    /// Tiles that have this phase, counted from the first; all when left out.
+    pub tiles: Option<u32>,
 }
 
 #[derive(Debug)]

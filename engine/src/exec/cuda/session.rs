@@ -67,10 +67,13 @@ impl CudaSession {
             recorded: record(|r| &r.kept),
             dropped: record(|r| &r.dropped),
             records_per_block: recording.map_or(0, |r| r.per_block),
+            buffers: [0; 3],
             average: if average { spec.plan.ranks } else { 0 },
             program_bytes: part.program_bytes,
             endpoints_per_block: part.endpoints_per_block,
             program_fits: part.program_fits.into(),
+            relocates: 0,
+            reserved: 0,
         })
     }
 
