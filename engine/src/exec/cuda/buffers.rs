@@ -230,25 +230,9 @@ impl Buffers {
         (memory.output.as_ref().unwrap_or(&memory.main), offset)
     }
 
-    /// The same memory always under the same name: in place, input and output share it.
+    /// The same memory always under the same name.
     pub fn canonical(&self, operand: Operand) -> Operand {
-        let Operand { rank, buffer, start } = operand;
-        if !self.in_place {
-            return operand;
-        }
-        let own_block = rank as u32 * self.chunks;
-        match (self.collective, buffer) {
-            (Collective::AllReduce | Collective::Broadcast { .. }, Buffer::Input) => {
-                Operand { rank, buffer: Buffer::Output, start }
-            }
-            (Collective::AllGather, Buffer::Input) => {
-                Operand { rank, buffer: Buffer::Output, start: own_block + start }
-            }
-            (Collective::ReduceScatter, Buffer::Output) => {
-                Operand { rank, buffer: Buffer::Input, start: own_block + start }
-            }
-            _ => operand,
-        }
+        if self.in_place { canonical(self.collective, self.chunks, operand) } else { operand }
     }
 
     /// Where the slice of an operand's first chunk starts for a channel.
@@ -278,8 +262,7 @@ impl Buffers {
 
     /// First element of a channel's slice of a chunk counted over all blocks.
     fn slice_start(&self, chunk: u32, channel: u32) -> u64 {
-        let in_block = self.slices.span(chunk % self.chunks, channel, 0).offset;
-        u64::from(chunk / self.chunks) * self.block + in_block
+        slice_start(&self.slices, self.block, self.chunks, chunk, channel)
     }
 
     /// The parts of a rank's output that belong to a channel.
@@ -307,6 +290,29 @@ impl Buffers {
             Role::Waiter => (Address::NULL, link.signals, Address::NULL),
         }
     }
+}
+
+/// In place, input and output share memory: one name for both.
+pub fn canonical(collective: Collective, chunks: u32, operand: Operand) -> Operand {
+    let Operand { rank, buffer, start } = operand;
+    let own_block = rank as u32 * chunks;
+    match (collective, buffer) {
+        (Collective::AllReduce | Collective::Broadcast { .. }, Buffer::Input) => {
+            Operand { rank, buffer: Buffer::Output, start }
+        }
+        (Collective::AllGather, Buffer::Input) => {
+            Operand { rank, buffer: Buffer::Output, start: own_block + start }
+        }
+        (Collective::ReduceScatter, Buffer::Output) => {
+            Operand { rank, buffer: Buffer::Input, start: own_block + start }
+        }
+        _ => operand,
+    }
+}
+
+/// First element of a channel's slice of a chunk counted over all blocks. `slices` has whole slices as its tiles.
+pub fn slice_start(slices: &Layout, block: u64, chunks: u32, chunk: u32, channel: u32) -> u64 {
+    u64::from(chunk / chunks) * block + slices.span(chunk % chunks, channel, 0).offset
 }
 
 /// Each device once, in order of first use.

@@ -1,5 +1,5 @@
-//! Owners of the driver's objects. The only module besides [`super::kernels`] with `unsafe`; what it hands out cannot outlive what it
-//! points into, and addresses stay inside [`super`].
+//! Owners of the driver's objects. With [`super::kernels`], [`super::ipc`] and [`super::foreign`] the only module with `unsafe`; what
+//! it hands out cannot outlive what it points into, and addresses stay inside [`super`].
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -87,6 +87,12 @@ impl Ordinal {
             .map_err(failed(format!("asking device {} for {which:?}", self.number)))
     }
 
+    /// The same on every machine and in every process that sees the device.
+    pub fn uuid(self) -> Result<[u8; 16], ExecError> {
+        let uuid = result::device::get_uuid(self.raw).map_err(failed("asking for a device's identity"))?;
+        Ok(uuid.bytes.map(|byte| byte as u8))
+    }
+
     pub fn can_reach(self, peer: Ordinal) -> Result<bool, ExecError> {
         let mut can = 0;
         // SAFETY: `can` is live and both devices came from the driver.
@@ -134,6 +140,12 @@ impl Device {
     pub fn bind(&self) -> Result<(), ExecError> {
         // SAFETY: the context is retained as long as `self` lives.
         unsafe { result::ctx::set_current(self.context) }.map_err(failed("changing the current device"))
+    }
+
+    /// Waits for everything queued on the device by this process. Bounded, since every kernel of ours ends by its deadline.
+    pub fn finish(&self) -> Result<(), ExecError> {
+        self.bind()?;
+        result::ctx::synchronize().map_err(failed("waiting for a device"))
     }
 
     /// Free and total bytes.
@@ -207,6 +219,10 @@ impl Memory {
 
     pub fn address(&self) -> Address {
         self.address
+    }
+
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
     }
 
     fn part(&self, offset: u64, bytes: u64) -> u64 {
@@ -300,6 +316,13 @@ impl<T: Pod> Mapped<T> {
             .result()
             .map_err(failed("mapping host memory into a device"))?;
         Ok(Address(at))
+    }
+
+    /// Writes one value, for kernels that are running to see.
+    pub fn put(&self, index: usize, value: T) {
+        assert!(index < self.count, "{index} of {}", self.count);
+        // SAFETY: inside the allocation.
+        unsafe { self.host.add(index).write_volatile(value) };
     }
 
     pub fn clear(&self) {
@@ -440,6 +463,8 @@ pub struct Function {
 
 // SAFETY: as `Module`.
 unsafe impl Send for Function {}
+// SAFETY: as `Module`.
+unsafe impl Sync for Function {}
 
 impl Function {
     pub(super) fn raw(&self) -> sys::CUfunction {

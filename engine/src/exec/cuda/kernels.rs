@@ -9,6 +9,7 @@ use ringlab_kernels::{Arch, Cache, Element, Kernel, KernelError, Reduction, Scop
 
 use super::device::DeviceInfo;
 use super::driver::{Address, Device, Function, Module, Stream, failed};
+use super::foreign::ForeignStream;
 use super::image::{Exact, Params};
 use crate::exec::ExecError;
 use crate::types::{DType, RedOp};
@@ -185,6 +186,50 @@ impl Kernels {
         }
         .map_err(failed("launching a kernel"))
     }
+}
+
+/// The interpreter alone, for ranks that launch for themselves.
+pub fn interpreter(
+    device: &Arc<Device>,
+    info: &DeviceInfo,
+    dtype: DType,
+    op: RedOp,
+    scope: Scope,
+) -> Result<Function, ExecError> {
+    let (major, minor) = info.capability;
+    let kernel = Kernel::Plan { element: element(dtype), reduction: reduction(op), scope, traced: false };
+    module(device, kernel, Arch { major, minor })?.function(c"run_plan")
+}
+
+/// Size of a rank's launch.
+#[derive(Debug, Clone, Copy)]
+pub struct RankLaunch {
+    pub blocks: u32,
+    pub threads: u32,
+    pub shared_bytes: u32,
+}
+
+/// Queues one execution of one rank's programs on the caller's stream. The device has to be current.
+pub fn run_rank(
+    function: &Function,
+    size: RankLaunch,
+    stream: ForeignStream,
+    params: &Params,
+) -> Result<(), ExecError> {
+    let mut args = [std::ptr::from_ref(params).cast_mut().cast::<c_void>()];
+    // SAFETY: `run_plan` takes one `Params` by value, copied by the call. Its addresses are the port's, which waits for its kernels
+    // before it frees anything, and the caller's buffers, of the sizes the caller stated, as in NCCL's interface.
+    unsafe {
+        result::launch_kernel(
+            function.raw(),
+            (size.blocks, 1, 1),
+            (size.threads, 1, 1),
+            size.shared_bytes,
+            stream.raw(),
+            &mut args,
+        )
+    }
+    .map_err(failed(format!("launching the interpreter with {} blocks", size.blocks)))
 }
 
 fn module(device: &Arc<Device>, kernel: Kernel, arch: Arch) -> Result<Arc<Module>, ExecError> {

@@ -10,14 +10,18 @@
 mod buffers;
 mod device;
 mod driver;
+mod foreign;
 mod image;
+mod ipc;
 mod kernels;
 mod open;
 mod part;
 mod phases;
+pub mod rank;
 mod session;
 mod slices;
 mod timeline;
 
 pub use self::device::{DeviceInfo, devices};
+pub use self::foreign::ForeignStream;
 pub use self::open::open;

@@ -1,0 +1,453 @@
+//! One rank of a communicator on its device: what a process of its own, or a thread, needs to take part. The interpreter runs this
+//! rank's programs of a plan; FIFOs to the peers' memory carry everything, so no peer's user buffer has to be mapped.
+
+mod mailbox;
+mod programs;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+pub use mailbox::Card;
+use mailbox::{Mailbox, ROLES, Reached};
+use programs::{Laid, Scratch};
+use ringlab_kernels::Scope;
+
+use super::device::{self, DeviceInfo};
+use super::driver::{self, Device, Function, Mapped, Memory};
+use super::foreign::{Event, ForeignStream, Visit};
+use super::image::{self, Params};
+use super::kernels::{self, RankLaunch};
+use crate::exec::{ExecError, Stall};
+use crate::plan::{Algorithm, Plan, generate};
+use crate::types::{ChannelId, Collective, DType, Rank, RedOp};
+
+/// What all ranks of a communicator have in common, and this rank's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    pub rank: u32,
+    pub ranks: u32,
+    /// Most channels of any plan.
+    pub channels: u32,
+    /// Bytes of a FIFO slot: a multiple of 16.
+    pub slot_bytes: u64,
+}
+
+/// A collective on the caller's buffers, as all ranks call it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    pub collective: Collective,
+    pub algorithm: Algorithm,
+    pub channels: u32,
+    /// Elements.
+    pub block: u64,
+    pub dtype: DType,
+    pub op: RedOp,
+    /// Addresses on this rank's device.
+    pub input: u64,
+    pub output: u64,
+    pub in_place: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Way {
+    Send,
+    Receive,
+    /// From this rank to itself.
+    Own,
+}
+
+/// A message of this rank to or from a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Message {
+    pub way: Way,
+    pub peer: Rank,
+    pub address: u64,
+    pub bytes: u64,
+}
+
+/// A rank that has told its card and waits for those of the others.
+pub struct Opening {
+    device: Arc<Device>,
+    shape: Shape,
+    mailbox: Mailbox,
+}
+
+impl Opening {
+    /// # Errors
+    /// Refused when there is no such device or not enough memory on it.
+    pub fn new(device: u32, shape: Shape) -> Result<Opening, ExecError> {
+        driver::start()?;
+        let count = driver::device_count()?;
+        if device >= count {
+            return Err(ExecError::Refused(format!("there is no device {device}; the driver shows {count}")));
+        }
+        let device = Device::open(device)?;
+        let _visit = Visit::begin(&device)?;
+        let mailbox = Mailbox::new(&device, shape)?;
+        Ok(Opening { device, shape, mailbox })
+    }
+
+    pub fn card(&self) -> Result<Card, ExecError> {
+        let _visit = Visit::begin(&self.device)?;
+        self.mailbox.card()
+    }
+
+    /// `cards` of all ranks, this one's among them.
+    pub fn connect(self, cards: &[Card], deadline: Duration) -> Result<Port, ExecError> {
+        Port::new(self, cards, deadline)
+    }
+}
+
+/// Programs on the device, ready to be launched again and again.
+struct Ready {
+    function: Arc<Function>,
+    programs: Memory,
+    spans: Memory,
+    program_bytes: u32,
+    shared_bytes: u32,
+    blocks: u32,
+    threads: u32,
+    tiles: u64,
+    tile_bytes: u64,
+    average: u32,
+}
+
+/// Shared memory a block may use without asking for more. A program of a port has to fit.
+const SHARED_BYTES: u32 = 48 << 10;
+
+/// Programs kept on the device. Beyond it the least recently made ones go, once nothing runs.
+const MOST_READY: usize = 4096;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Collective {
+        collective: Collective,
+        algorithm: Algorithm,
+        channels: u32,
+        block: u64,
+        dtype: DType,
+        op: RedOp,
+        in_place: bool,
+        low: (u8, u8),
+    },
+    Messages(Vec<Message>),
+}
+
+/// A connected rank.
+// Fields drop in order: what kernels use goes after they have ended (`Drop` waits).
+pub struct Port {
+    device: Arc<Device>,
+    info: DeviceInfo,
+    shape: Shape,
+    scope: Scope,
+    /// Ranks on this rank's device.
+    neighbours: u32,
+    deadline: Duration,
+    functions: HashMap<(DType, RedOp), Arc<Function>>,
+    ready: HashMap<Key, Arc<Ready>>,
+    /// Whether a graph may hold launches: programs then stay for good.
+    captured: bool,
+    last: Event,
+    last_stream: Option<ForeignStream>,
+    endpoints: Vec<Vec<image::Endpoint>>,
+    counts: Memory,
+    moved: Memory,
+    rounds: Memory,
+    meeting: Memory,
+    halted: Memory,
+    stalls: Mapped<image::Stall>,
+    abort: Abort,
+    /// The last is in use; earlier ones were too small and may still be named by programs.
+    scratch: Vec<(Memory, u64)>,
+    _peers: Vec<Reached>,
+    _mailbox: Mailbox,
+}
+
+/// Stops a port's kernels, from any thread.
+#[derive(Debug, Clone)]
+pub struct Abort(Arc<Mutex<Mapped<u32>>>);
+
+impl Abort {
+    pub fn raise(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(0, 1);
+    }
+
+    pub fn is_raised(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).read()[0] != 0
+    }
+
+    fn address(&self) -> Result<u64, ExecError> {
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).address()?.0)
+    }
+}
+
+impl Port {
+    fn new(opening: Opening, cards: &[Card], deadline: Duration) -> Result<Port, ExecError> {
+        let Opening { device, shape, mailbox } = opening;
+        let _visit = Visit::begin(&device)?;
+        let info = device::describe(device.ordinal)?;
+        let own = &cards[shape.rank as usize];
+        let neighbours = cards.iter().filter(|card| card.device == own.device).count() as u32;
+        let scope = if neighbours == shape.ranks { Scope::Device } else { Scope::System };
+        let peers = mailbox.reach(cards)?;
+        let endpoints = (0..shape.channels).map(|channel| mailbox.endpoints(&peers, channel)).collect();
+        let table = u64::from(shape.ranks) * ROLES as u64;
+        let words = |count: u64| Memory::zeroed(&device, count * 8);
+        Ok(Port {
+            functions: HashMap::new(),
+            ready: HashMap::new(),
+            captured: false,
+            last: Event::new(&device)?,
+            last_stream: None,
+            endpoints,
+            counts: words(u64::from(shape.channels) * table)?,
+            moved: words(shape.channels.into())?,
+            rounds: words(shape.channels.into())?,
+            meeting: words(1)?,
+            halted: words(1)?,
+            stalls: Mapped::zeroed(&device, shape.channels as usize)?,
+            abort: Abort(Arc::new(Mutex::new(Mapped::zeroed(&device, 1)?))),
+            scratch: Vec::new(),
+            _peers: peers,
+            _mailbox: mailbox,
+            device,
+            info,
+            shape,
+            scope,
+            neighbours,
+            deadline,
+        })
+    }
+
+    pub fn abort(&self) -> &Abort {
+        &self.abort
+    }
+
+    /// Channels with which the blocks of all ranks on the device surely run together.
+    pub fn resident_channels(&self) -> u32 {
+        (self.info.multiprocessors / self.neighbours.max(1)).clamp(1, self.shape.channels)
+    }
+
+    /// Queues a collective on the caller's stream.
+    ///
+    /// # Errors
+    /// Refused when the plan cannot run here; the text says why.
+    pub fn collective(&mut self, call: &Call, stream: ForeignStream) -> Result<(), ExecError> {
+        let _visit = Visit::begin(&self.device)?;
+        let low = ((call.input % 16) as u8, (call.output % 16) as u8);
+        let Call { collective, algorithm, channels, block, dtype, op, in_place, .. } = *call;
+        let key = Key::Collective { collective, algorithm, channels, block, dtype, op, in_place, low };
+        let ready = match self.ready.get(&key) {
+            Some(ready) => ready.clone(),
+            None => {
+                let plan = generate(algorithm, collective, self.shape.ranks, channels)
+                    .map_err(|why| ExecError::Refused(why.to_string()))?;
+                let scratch = self.scratch(&plan)?;
+                let laid = programs::collective(&self.shape, &plan, call, scratch, &self.endpoints)
+                    .map_err(ExecError::Refused)?;
+                let average = if op == RedOp::Avg && collective.reduces() { self.shape.ranks } else { 0 };
+                self.prepare(key, &laid, dtype, op, average)?
+            }
+        };
+        let base = |address: u64| address - address % 16;
+        self.launch(&ready, [0, base(call.input), base(call.output)], stream)
+    }
+
+    /// Queues this rank's messages of one group on the caller's stream.
+    pub fn messages(
+        &mut self,
+        all: &[Message],
+        dtype: DType,
+        stream: ForeignStream,
+    ) -> Result<(), ExecError> {
+        if all.iter().all(|message| message.bytes == 0) {
+            return Ok(());
+        }
+        let _visit = Visit::begin(&self.device)?;
+        let key = Key::Messages(all.to_vec());
+        let ready = match self.ready.get(&key) {
+            Some(ready) => ready.clone(),
+            None => {
+                let laid =
+                    programs::messages(&self.shape, all, &self.endpoints).map_err(ExecError::Refused)?;
+                self.prepare(key, &laid, dtype, RedOp::Sum, 0)?
+            }
+        };
+        self.launch(&ready, [0; 3], stream)
+    }
+
+    fn scratch(&mut self, plan: &Plan) -> Result<Scratch, ExecError> {
+        let chunk_bytes = self.shape.slot_bytes;
+        let chunks: u64 = plan.scratch.iter().map(|s| u64::from(s.chunks)).sum();
+        let need = chunks * u64::from(plan.channels) * chunk_bytes;
+        if need > 0 && self.scratch.last().is_none_or(|&(_, have)| have < need) {
+            self.scratch.push((Memory::zeroed(&self.device, need)?, need));
+        }
+        let base = self.scratch.last().map_or(0, |(memory, _)| memory.address().0);
+        Ok(Scratch { base, chunk_bytes })
+    }
+
+    fn prepare(
+        &mut self,
+        key: Key,
+        laid: &Laid,
+        dtype: DType,
+        op: RedOp,
+        average: u32,
+    ) -> Result<Arc<Ready>, ExecError> {
+        self.make_room()?;
+        let function = self.function(dtype, op)?;
+        let program_bytes = laid.image.program_bytes();
+        let shared_bytes = laid.image.endpoints_per_block * image::ENDPOINT_STATE + program_bytes;
+        if shared_bytes > SHARED_BYTES {
+            return Err(ExecError::Refused(format!(
+                "a program of {program_bytes} bytes does not fit a block's shared memory ({SHARED_BYTES} bytes); split the group, or \
+                 choose an algorithm with fewer steps"
+            )));
+        }
+        let threads = match laid.longest_tile {
+            ..SHORT_TILE => 256,
+            LONG_TILE.. if laid.blocks * self.neighbours <= self.info.multiprocessors => 1024,
+            _ => 512,
+        };
+        let ready = Arc::new(Ready {
+            function,
+            programs: Memory::holding(&self.device, &laid.image.words())?,
+            spans: Memory::holding(&self.device, &laid.image.spans)?,
+            program_bytes,
+            shared_bytes,
+            blocks: laid.blocks,
+            threads,
+            tiles: laid.tiles,
+            tile_bytes: laid.tile_bytes,
+            average,
+        });
+        self.ready.insert(key, ready.clone());
+        Ok(ready)
+    }
+
+    fn make_room(&mut self) -> Result<(), ExecError> {
+        if self.ready.len() < MOST_READY || self.captured {
+            return Ok(());
+        }
+        self.device.finish()?;
+        self.ready.clear();
+        Ok(())
+    }
+
+    fn function(&mut self, dtype: DType, op: RedOp) -> Result<Arc<Function>, ExecError> {
+        if let Some(function) = self.functions.get(&(dtype, op)) {
+            return Ok(function.clone());
+        }
+        let function = Arc::new(kernels::interpreter(&self.device, &self.info, dtype, op, self.scope)?);
+        self.functions.insert((dtype, op), function.clone());
+        Ok(function)
+    }
+
+    fn launch(&mut self, ready: &Ready, buffers: [u64; 3], stream: ForeignStream) -> Result<(), ExecError> {
+        if ready.tiles == 0 {
+            return Ok(());
+        }
+        let capturing = stream.is_capturing()?;
+        // Counters of connections are carried from launch to launch, so launches follow each other whatever their streams. A graph's
+        // launches are ordered by the graph.
+        if !capturing && self.last_stream.is_some_and(|last| last != stream) {
+            self.last.block(stream)?;
+        }
+        let params = Params {
+            programs: ready.programs.address().0,
+            counts: self.counts.address().0,
+            spans: ready.spans.address().0,
+            tiles: ready.tiles,
+            tile: ready.tile_bytes,
+            slot: self.shape.slot_bytes,
+            deadline_ns: u64::try_from(self.deadline.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2),
+            abort: self.abort.address()?,
+            halted: self.halted.address().0,
+            stalls: self.stalls.address()?.0,
+            moved: self.moved.address().0,
+            stamps: 0,
+            launches: 0,
+            stamp_capacity: 0,
+            meeting: self.meeting.address().0,
+            rounds: self.rounds.address().0,
+            // No peer reads this rank's output directly: an average needs no meeting.
+            meeting_blocks: 0,
+            records: 0,
+            recorded: 0,
+            dropped: 0,
+            records_per_block: 0,
+            buffers,
+            average: ready.average,
+            program_bytes: ready.program_bytes,
+            endpoints_per_block: self.shape.ranks * ROLES as u32,
+            program_fits: 1,
+            relocates: 1,
+            reserved: 0,
+        };
+        let launch =
+            RankLaunch { blocks: ready.blocks, threads: ready.threads, shared_bytes: ready.shared_bytes };
+        kernels::run_rank(&ready.function, launch, stream, &params)?;
+        self.captured |= capturing;
+        if !capturing {
+            self.last.record(stream)?;
+            self.last_stream = Some(stream);
+        }
+        Ok(())
+    }
+
+    /// Whether everything queued outside graphs has ended.
+    pub fn is_idle(&self) -> Result<bool, ExecError> {
+        if self.last_stream.is_none() { Ok(true) } else { self.last.has_passed() }
+    }
+
+    /// Whether a kernel of this port was stopped, and what its blocks were waiting for.
+    pub fn stalls(&self) -> Option<Vec<Stall>> {
+        self.abort.is_raised().then(|| {
+            let stall = |(channel, left): (usize, image::Stall)| {
+                (left.valid != 0).then(|| Stall {
+                    rank: Rank(self.shape.rank),
+                    channel: ChannelId(channel as u32),
+                    peer: Rank(left.peer),
+                    step: left.step,
+                    tile: left.tile,
+                    waiting_for: image::wanted(left.want),
+                    head: left.head,
+                    tail: left.tail,
+                })
+            };
+            self.stalls.read().into_iter().enumerate().filter_map(stall).collect()
+        })
+    }
+}
+
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening").field("device", &self.device.ordinal).field("shape", &self.shape).finish()
+    }
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Port")
+            .field("device", &self.device.ordinal)
+            .field("shape", &self.shape)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        // Kernels still running hold addresses of what goes now; a peer's kernel ends by itself or with the abort of its own port.
+        if self.is_idle().is_ok_and(|idle| !idle) {
+            self.abort.raise();
+        }
+        let _ = self.device.finish();
+    }
+}
+
+/// Bytes of a tile below which fewer threads do, and from which more threads move it faster than they cost in barriers.
+const SHORT_TILE: u64 = 8 << 10;
+const LONG_TILE: u64 = 32 << 10;
