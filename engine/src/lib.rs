@@ -1,8 +1,10 @@
 //! The Ringlab collective engine. See README.md for where to start.
 //!
-//! Pure (no operating system, compiles to WebAssembly): [`types`], [`data`], [`plan`], [`verify`], [`cost`], [`topo`], [`sim`],
-//! [`trace`]. Native (feature `native`): [`exec`].
+//! Pure (no operating system, compiles to WebAssembly): [`types`], [`data`], [`plan`], [`verify`], [`cost`], [`sim`],
+//! [`trace`]. Native (feature `native`): [`comm`], [`exec`].
 
+#[cfg(feature = "native")]
+pub mod comm;
 pub mod cost;
 pub mod data;
 #[cfg(feature = "native")]

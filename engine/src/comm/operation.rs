@@ -1,0 +1,70 @@
+//! What a rank asks of its communicator.
+
+use std::time::Duration;
+
+use crate::types::{Collective, DType, Rank, RedOp};
+
+/// One call. Addresses are of device memory, counts in elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Collective {
+        collective: Collective,
+        send: u64,
+        recv: u64,
+        /// Elements of one block ([`Collective::input_blocks`]).
+        block: u64,
+        dtype: DType,
+        op: RedOp,
+        /// For a pre-multiplied sum.
+        factor: Option<Scalar>,
+    },
+    Send {
+        to: Rank,
+        buffer: u64,
+        count: u64,
+        dtype: DType,
+    },
+    Recv {
+        from: Rank,
+        buffer: u64,
+        count: u64,
+        dtype: DType,
+    },
+}
+
+/// A factor of the operation's element type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scalar {
+    /// Its bit pattern, in the low bytes.
+    Bits(u64),
+    /// Where it is on the device, read when the operation runs.
+    Device(u64),
+}
+
+/// What a communicator is made with. All ranks give the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Longest that starting, splitting or ending may take.
+    pub setup_deadline: Duration,
+    /// Longest that a kernel may wait for its peers. Ranks may come late to an operation, so it is long.
+    pub deadline: Duration,
+    pub min_channels: u32,
+    pub max_channels: u32,
+    /// Bytes of a FIFO slot; a connection has [`crate::plan::SLOTS`].
+    pub slot_bytes: u64,
+    /// Compare what all ranks ask for before any data moves, at the price of a round over sockets per operation.
+    pub check_mismatch: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            setup_deadline: Duration::from_secs(60),
+            deadline: Duration::from_secs(600),
+            min_channels: 1,
+            max_channels: 16,
+            slot_bytes: 128 << 10,
+            check_mismatch: false,
+        }
+    }
+}
