@@ -258,6 +258,23 @@ impl Memory {
         unsafe { result::memcpy_htod_sync(at, from) }.map_err(failed("copying to a device"))
     }
 
+    /// Queues a copy of the first `bytes` bytes of host memory to `offset`. Both have to stay as they are until the stream has finished.
+    pub fn copy_from(
+        &self,
+        stream: &Stream,
+        offset: u64,
+        from: &Mapped<u8>,
+        bytes: usize,
+    ) -> Result<(), ExecError> {
+        assert!(bytes <= from.count, "{bytes} of {}", from.count);
+        let at = self.part(offset, bytes as u64);
+        self.device.bind()?;
+        // SAFETY: both ranges were checked; the caller keeps them until the stream has finished.
+        unsafe { sys::cuMemcpyHtoDAsync_v2(at, from.host.cast(), bytes, stream.raw) }
+            .result()
+            .map_err(failed("copying to a device"))
+    }
+
     pub fn read(&self, offset: u64, to: &mut [u8]) -> Result<(), ExecError> {
         if to.is_empty() {
             return Ok(());
@@ -329,6 +346,15 @@ impl<T: Pod> Mapped<T> {
         for i in 0..self.count {
             // SAFETY: `i` is inside the allocation, which is aligned to a page; zero is a value of every `Pod`.
             unsafe { self.host.add(i).write_volatile(T::zeroed()) };
+        }
+    }
+
+    /// Replaces the first values.
+    pub fn fill_from(&self, values: &[T]) {
+        assert!(values.len() <= self.count, "{} of {}", values.len(), self.count);
+        for (i, value) in values.iter().enumerate() {
+            // SAFETY: inside the allocation.
+            unsafe { self.host.add(i).write_volatile(*value) };
         }
     }
 

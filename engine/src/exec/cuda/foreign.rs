@@ -63,6 +63,12 @@ impl Event {
             .map_err(failed("waiting for an event"))
     }
 
+    /// Waits for everything before the last record. Bounded, since every kernel of ours ends by its deadline.
+    pub fn finish(&self) -> Result<(), ExecError> {
+        // SAFETY: the event lives as long as `self`.
+        unsafe { sys::cuEventSynchronize(self.raw) }.result().map_err(failed("running a kernel"))
+    }
+
     /// Whether everything before the last record has ended.
     pub fn has_passed(&self) -> Result<bool, ExecError> {
         // SAFETY: the event lives as long as `self`.

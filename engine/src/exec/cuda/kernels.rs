@@ -1,8 +1,9 @@
 //! The engine's kernels, loaded on one device, each launched by a function of its own: a kernel's arguments are checked by the
 //! function's types, and what an address points to is kept alive by the session that owns kernels and memory alike.
 
+use std::collections::HashMap;
 use std::ffi::{c_uint, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{result, sys};
 use ringlab_kernels::{Arch, Cache, Element, Kernel, KernelError, Reduction, Scope};
@@ -188,17 +189,32 @@ impl Kernels {
     }
 }
 
+/// By device, type, reduction and scope.
+type Interpreters = HashMap<(u32, DType, RedOp, Scope), Arc<Function>>;
+
 /// The interpreter alone, for ranks that launch for themselves.
+///
+/// One per process and device: loading can wait for kernels that run, and a rank that loads while a peer's kernel of the same
+/// operation waits for it would never end. As it is, whoever comes first loads before anyone has launched.
 pub fn interpreter(
     device: &Arc<Device>,
     info: &DeviceInfo,
     dtype: DType,
     op: RedOp,
     scope: Scope,
-) -> Result<Function, ExecError> {
+) -> Result<Arc<Function>, ExecError> {
+    static LOADED: Mutex<Option<Interpreters>> = Mutex::new(None);
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let loaded = loaded.get_or_insert_default();
+    let key = (device.ordinal.number, dtype, op, scope);
+    if let Some(function) = loaded.get(&key) {
+        return Ok(function.clone());
+    }
     let (major, minor) = info.capability;
     let kernel = Kernel::Plan { element: element(dtype), reduction: reduction(op), scope, traced: false };
-    module(device, kernel, Arch { major, minor })?.function(c"run_plan")
+    let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(c"run_plan")?);
+    loaded.insert(key, function.clone());
+    Ok(function)
 }
 
 /// Size of a rank's launch.

@@ -1,14 +1,19 @@
 //! One rank of a communicator on its device: what a process of its own, or a thread, needs to take part. The interpreter runs this
 //! rank's programs of a plan; FIFOs to the peers' memory carry everything, so no peer's user buffer has to be mapped.
 
+mod arena;
 mod mailbox;
+mod messages;
 mod programs;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arena::Arena;
 pub use mailbox::Card;
 use mailbox::{Mailbox, ROLES, Reached};
 use programs::{Laid, Scratch};
@@ -103,8 +108,8 @@ impl Opening {
 /// Programs on the device, ready to be launched again and again.
 struct Ready {
     function: Arc<Function>,
-    programs: Memory,
-    spans: Memory,
+    programs: u64,
+    spans: u64,
     program_bytes: u32,
     shared_bytes: u32,
     blocks: u32,
@@ -117,8 +122,11 @@ struct Ready {
 /// Shared memory a block may use without asking for more. A program of a port has to fit.
 const SHARED_BYTES: u32 = 48 << 10;
 
-/// Programs kept on the device. Beyond it the least recently made ones go, once nothing runs.
-const MOST_READY: usize = 4096;
+/// Device memory for programs. When it is full all of them go, once nothing runs.
+const ARENA_BYTES: u64 = 32 << 20;
+
+/// Scratch chunks of a plan's channel: what the exchange of all ranks with all needs.
+const SCRATCH_CHUNKS: u64 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
@@ -145,7 +153,7 @@ pub struct Port {
     /// Ranks on this rank's device.
     neighbours: u32,
     deadline: Duration,
-    functions: HashMap<(DType, RedOp), Arc<Function>>,
+    arena: Arena,
     ready: HashMap<Key, Arc<Ready>>,
     /// Whether a graph may hold launches: programs then stay for good.
     captured: bool,
@@ -159,8 +167,7 @@ pub struct Port {
     halted: Memory,
     stalls: Mapped<image::Stall>,
     abort: Abort,
-    /// The last is in use; earlier ones were too small and may still be named by programs.
-    scratch: Vec<(Memory, u64)>,
+    scratch: Memory,
     _peers: Vec<Reached>,
     _mailbox: Mailbox,
 }
@@ -196,7 +203,7 @@ impl Port {
         let table = u64::from(shape.ranks) * ROLES as u64;
         let words = |count: u64| Memory::zeroed(&device, count * 8);
         Ok(Port {
-            functions: HashMap::new(),
+            arena: Arena::new(&device, ARENA_BYTES)?,
             ready: HashMap::new(),
             captured: false,
             last: Event::new(&device)?,
@@ -209,7 +216,7 @@ impl Port {
             halted: words(1)?,
             stalls: Mapped::zeroed(&device, shape.channels as usize)?,
             abort: Abort(Arc::new(Mutex::new(Mapped::zeroed(&device, 1)?))),
-            scratch: Vec::new(),
+            scratch: Memory::zeroed(&device, SCRATCH_CHUNKS * u64::from(shape.channels) * shape.slot_bytes)?,
             _peers: peers,
             _mailbox: mailbox,
             device,
@@ -256,12 +263,7 @@ impl Port {
     }
 
     /// Queues this rank's messages of one group on the caller's stream.
-    pub fn messages(
-        &mut self,
-        all: &[Message],
-        dtype: DType,
-        stream: ForeignStream,
-    ) -> Result<(), ExecError> {
+    pub fn messages(&mut self, all: &[Message], stream: ForeignStream) -> Result<(), ExecError> {
         if all.iter().all(|message| message.bytes == 0) {
             return Ok(());
         }
@@ -271,22 +273,22 @@ impl Port {
             Some(ready) => ready.clone(),
             None => {
                 let laid =
-                    programs::messages(&self.shape, all, &self.endpoints).map_err(ExecError::Refused)?;
-                self.prepare(key, &laid, dtype, RedOp::Sum, 0)?
+                    messages::messages(&self.shape, all, &self.endpoints).map_err(ExecError::Refused)?;
+                self.prepare(key, &laid, unit(all)?, RedOp::Sum, 0)?
             }
         };
         self.launch(&ready, [0; 3], stream)
     }
 
-    fn scratch(&mut self, plan: &Plan) -> Result<Scratch, ExecError> {
-        let chunk_bytes = self.shape.slot_bytes;
+    fn scratch(&self, plan: &Plan) -> Result<Scratch, ExecError> {
         let chunks: u64 = plan.scratch.iter().map(|s| u64::from(s.chunks)).sum();
-        let need = chunks * u64::from(plan.channels) * chunk_bytes;
-        if need > 0 && self.scratch.last().is_none_or(|&(_, have)| have < need) {
-            self.scratch.push((Memory::zeroed(&self.device, need)?, need));
+        if chunks > SCRATCH_CHUNKS {
+            return Err(ExecError::Refused(format!(
+                "the plan {} needs {chunks} chunks of scratch, a communicator has {SCRATCH_CHUNKS}; choose another algorithm",
+                plan.name
+            )));
         }
-        let base = self.scratch.last().map_or(0, |(memory, _)| memory.address().0);
-        Ok(Scratch { base, chunk_bytes })
+        Ok(Scratch { base: self.scratch.address().0, chunk_bytes: self.shape.slot_bytes })
     }
 
     fn prepare(
@@ -297,8 +299,7 @@ impl Port {
         op: RedOp,
         average: u32,
     ) -> Result<Arc<Ready>, ExecError> {
-        self.make_room()?;
-        let function = self.function(dtype, op)?;
+        let function = kernels::interpreter(&self.device, &self.info, dtype, op, self.scope)?;
         let program_bytes = laid.image.program_bytes();
         let shared_bytes = laid.image.endpoints_per_block * image::ENDPOINT_STATE + program_bytes;
         if shared_bytes > SHARED_BYTES {
@@ -312,10 +313,14 @@ impl Port {
             LONG_TILE.. if laid.blocks * self.neighbours <= self.info.multiprocessors => 1024,
             _ => 512,
         };
+        let (words, spans) = (laid.image.words(), bytemuck::cast_slice(&laid.image.spans));
+        if !self.arena.has_room(words.len() + spans.len()) {
+            self.forget()?;
+        }
         let ready = Arc::new(Ready {
             function,
-            programs: Memory::holding(&self.device, &laid.image.words())?,
-            spans: Memory::holding(&self.device, &laid.image.spans)?,
+            programs: self.arena.put(&words)?,
+            spans: self.arena.put(spans)?,
             program_bytes,
             shared_bytes,
             blocks: laid.blocks,
@@ -328,22 +333,19 @@ impl Port {
         Ok(ready)
     }
 
-    fn make_room(&mut self) -> Result<(), ExecError> {
-        if self.ready.len() < MOST_READY || self.captured {
-            return Ok(());
+    /// Makes the arena empty again.
+    fn forget(&mut self) -> Result<(), ExecError> {
+        if self.captured {
+            return Err(ExecError::Refused(format!(
+                "{} different operations fill the {} MiB for programs, and a graph holds some of them; make a new communicator",
+                self.ready.len(),
+                ARENA_BYTES >> 20
+            )));
         }
-        self.device.finish()?;
+        self.last.finish()?;
         self.ready.clear();
+        self.arena.clear();
         Ok(())
-    }
-
-    fn function(&mut self, dtype: DType, op: RedOp) -> Result<Arc<Function>, ExecError> {
-        if let Some(function) = self.functions.get(&(dtype, op)) {
-            return Ok(function.clone());
-        }
-        let function = Arc::new(kernels::interpreter(&self.device, &self.info, dtype, op, self.scope)?);
-        self.functions.insert((dtype, op), function.clone());
-        Ok(function)
     }
 
     fn launch(&mut self, ready: &Ready, buffers: [u64; 3], stream: ForeignStream) -> Result<(), ExecError> {
@@ -357,9 +359,9 @@ impl Port {
             self.last.block(stream)?;
         }
         let params = Params {
-            programs: ready.programs.address().0,
+            programs: ready.programs,
             counts: self.counts.address().0,
-            spans: ready.spans.address().0,
+            spans: ready.spans,
             tiles: ready.tiles,
             tile: ready.tile_bytes,
             slot: self.shape.slot_bytes,
@@ -435,6 +437,17 @@ impl fmt::Debug for Port {
             .field("device", &self.device.ordinal)
             .field("shape", &self.shape)
             .finish_non_exhaustive()
+    }
+}
+
+/// A type for elements that messages and their addresses are whole multiples of: what is copied has no type.
+fn unit(messages: &[Message]) -> Result<DType, ExecError> {
+    let low = messages.iter().fold(0, |low, m| low | m.bytes | m.address);
+    match low {
+        _ if low % 8 == 0 => Ok(DType::I64),
+        _ if low % 4 == 0 => Ok(DType::I32),
+        _ if low % 2 == 0 => Ok(DType::F16),
+        _ => Err(ExecError::Refused("messages of an odd number of bytes cannot be sent yet".into())),
     }
 }
 
