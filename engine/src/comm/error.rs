@@ -40,3 +40,47 @@ impl From<ExecError> for CommError {
         }
     }
 }
+
+impl CommError {
+    /// Number on the wire between ranks, and the rank it is about.
+    pub(super) fn code(&self) -> (u8, Option<Rank>) {
+        match self {
+            CommError::InvalidArgument(_) => (0, None),
+            CommError::InvalidUsage(_) => (1, None),
+            CommError::System(_) => (2, None),
+            CommError::Device(_) => (3, None),
+            CommError::Remote { rank, .. } => (4, Some(*rank)),
+            CommError::Aborted(_) => (5, None),
+            CommError::Timeout(_) => (6, None),
+            CommError::Unsupported(_) => (7, None),
+        }
+    }
+
+    /// The text without what the variant itself adds.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            CommError::InvalidArgument(why)
+            | CommError::InvalidUsage(why)
+            | CommError::System(why)
+            | CommError::Device(why)
+            | CommError::Aborted(why)
+            | CommError::Timeout(why)
+            | CommError::Unsupported(why)
+            | CommError::Remote { why, .. } => why,
+        }
+    }
+
+    /// Reverse of [`CommError::code`] and [`CommError::text`]; an unknown number is a peer's system error.
+    pub(super) fn from_parts(code: u8, rank: Option<Rank>, why: String) -> CommError {
+        match (code, rank) {
+            (0, _) => CommError::InvalidArgument(why),
+            (1, _) => CommError::InvalidUsage(why),
+            (3, _) => CommError::Device(why),
+            (4, Some(rank)) => CommError::Remote { rank, why },
+            (5, _) => CommError::Aborted(why),
+            (6, _) => CommError::Timeout(why),
+            (7, _) => CommError::Unsupported(why),
+            _ => CommError::System(why),
+        }
+    }
+}
