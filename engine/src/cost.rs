@@ -82,6 +82,8 @@ pub fn estimate(
     let hop = |bytes: f64| model.step_ns + model.transfer_ns(bytes) + model.alpha_ns;
     // Signals to all peers, then waits for all.
     let barrier = 2.0 * f64::from(peers) * model.step_ns + model.alpha_ns;
+    // Signals from all to the root before it reads, and from the root to all after.
+    let to_root = 2.0 * f64::from(peers) * model.step_ns + 2.0 * model.alpha_ns;
     let pull = |bytes: f64| model.step_ns + model.gather_ns(peers, bytes) + model.alpha_ns;
     Some(match (algorithm, collective) {
         (Algorithm::Ring, Collective::AllReduce) => 2.0 * f64::from(peers) * hop(block / n),
@@ -91,8 +93,14 @@ pub fn estimate(
         }
         // One copy after the other.
         (Algorithm::OneShot, Collective::AllGather) => 2.0 * barrier + f64::from(peers) * hop(block),
-        (Algorithm::OneShot, Collective::Broadcast { .. }) => {
+        (Algorithm::OneShot, Collective::Broadcast { .. } | Collective::Scatter { .. }) => {
             2.0 * (model.alpha_ns + model.step_ns) + pull(block)
+        }
+        (Algorithm::OneShot, Collective::Reduce { .. }) => to_root + pull(block),
+        (Algorithm::OneShot, Collective::Gather { .. }) => to_root + f64::from(peers) * hop(block),
+        (Algorithm::OneShot, Collective::AllToAll) => 2.0 * barrier + f64::from(peers) * hop(block),
+        (Algorithm::OneShot, Collective::SendRecv) => {
+            2.0 * (model.alpha_ns + 2.0 * model.step_ns) + hop(block)
         }
         (Algorithm::TwoShot, Collective::AllReduce) => {
             3.0 * barrier + pull(block / n) + f64::from(peers) * hop(block / n)

@@ -112,7 +112,7 @@ impl Exact {
         }
     }
 
-    /// Element `index` of `rank`'s output after one execution of `collective` on blocks of `block` elements, before avg's division:
+    /// Element `index` of `rank`'s output (which it has: [`Collective::has_output`]) after one execution of `collective` on blocks of `block` elements, before avg's division:
     /// see [`Exact::expected`] for the bits.
     pub fn expected_total(&self, collective: Collective, rank: Rank, index: u64, block: u64) -> i64 {
         match collective {
@@ -120,6 +120,13 @@ impl Exact {
             Collective::ReduceScatter => self.reduced(u64::from(rank.0) * block + index),
             Collective::AllGather => self.element(Rank((index / block) as u32), index % block),
             Collective::Broadcast { root } => self.element(root, index),
+            Collective::Reduce { .. } => self.reduced(index),
+            Collective::AllToAll => {
+                self.element(Rank((index / block) as u32), u64::from(rank.0) * block + index % block)
+            }
+            Collective::Gather { .. } => self.element(Rank((index / block) as u32), index % block),
+            Collective::Scatter { root } => self.element(root, u64::from(rank.0) * block + index),
+            Collective::SendRecv => self.element(Rank((rank.0 + self.ranks - 1) % self.ranks), index),
         }
     }
 }
@@ -332,7 +339,13 @@ mod tests {
             assert_eq!(expect(Collective::AllReduce, 2, 5), inputs.reduced(5));
             assert_eq!(expect(Collective::ReduceScatter, 2, 5), inputs.reduced(25));
             assert_eq!(expect(Collective::AllGather, 0, 35), inputs.element(Rank(3), 5));
-            assert_eq!(expect(Collective::Broadcast { root: Rank(1) }, 3, 5), inputs.element(Rank(1), 5));
+            let root = Rank(1);
+            assert_eq!(expect(Collective::Broadcast { root }, 3, 5), inputs.element(root, 5));
+            assert_eq!(expect(Collective::Reduce { root }, 1, 5), inputs.reduced(5));
+            assert_eq!(expect(Collective::AllToAll, 2, 35), inputs.element(Rank(3), 25));
+            assert_eq!(expect(Collective::Gather { root }, 1, 35), inputs.element(Rank(3), 5));
+            assert_eq!(expect(Collective::Scatter { root }, 3, 5), inputs.element(root, 35));
+            assert_eq!(expect(Collective::SendRecv, 0, 5), inputs.element(Rank(3), 5));
         }
 
         #[test]

@@ -3,6 +3,7 @@
 //! Pure (no operating system, compiles to WebAssembly): [`types`], [`data`], [`plan`], [`verify`], [`cost`], [`sim`],
 //! [`trace`]. Native (feature `native`): [`comm`], [`exec`].
 
+mod collective;
 #[cfg(feature = "native")]
 pub mod comm;
 pub mod cost;

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::collective::{Alias, Collective};
+
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -92,59 +94,6 @@ impl RedOp {
             RedOp::Min => "min",
             RedOp::Max => "max",
             RedOp::Avg => "avg",
-        }
-    }
-}
-
-/// What a collective promises. Block and buffer sizes: see [`Collective::input_blocks`] and [`Collective::output_blocks`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Collective {
-    AllReduce,
-    AllGather,
-    ReduceScatter,
-    Broadcast { root: Rank },
-}
-
-impl Collective {
-    /// Length of the input buffer in blocks. A block is the unit of the collective's contract: the whole vector for all-reduce and
-    /// broadcast, one rank's part for all-gather and reduce-scatter.
-    pub const fn input_blocks(self, ranks: u32) -> u32 {
-        match self {
-            Collective::ReduceScatter => ranks,
-            _ => 1,
-        }
-    }
-
-    /// Length of the output buffer in blocks.
-    pub const fn output_blocks(self, ranks: u32) -> u32 {
-        match self {
-            Collective::AllGather => ranks,
-            _ => 1,
-        }
-    }
-
-    pub const fn reduces(self) -> bool {
-        matches!(self, Collective::AllReduce | Collective::ReduceScatter)
-    }
-
-    /// Name in the plan language, the API and the tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Collective::AllReduce => "all_reduce",
-            Collective::AllGather => "all_gather",
-            Collective::ReduceScatter => "reduce_scatter",
-            Collective::Broadcast { .. } => "broadcast",
-        }
-    }
-
-    /// nccl-tests' factor from algorithm to bus bandwidth, with S the larger of the two buffers (PERFORMANCE.md, `*_perf` sources).
-    pub fn busbw_factor(self, ranks: u32) -> f64 {
-        let n = f64::from(ranks);
-        match self {
-            Collective::AllReduce => 2.0 * (n - 1.0) / n,
-            Collective::AllGather | Collective::ReduceScatter => (n - 1.0) / n,
-            Collective::Broadcast { .. } => 1.0,
         }
     }
 }

@@ -9,18 +9,11 @@ use ringlab_engine::types::{Collective, DType, Rank, RedOp};
 
 /// A collective and an algorithm that has a schedule for it.
 fn schedules(ranks: u32) -> impl Strategy<Value = (Algorithm, Collective)> {
-    let collectives = [
-        Collective::AllReduce,
-        Collective::AllGather,
-        Collective::ReduceScatter,
-        Collective::Broadcast { root: Rank(0) },
-    ];
-    let pairs = Algorithm::ALL.into_iter().flat_map(move |algorithm| collectives.map(|c| (algorithm, c)));
-    let pairs: Vec<_> = pairs.filter(|(algorithm, collective)| algorithm.supports(*collective)).collect();
-    (prop::sample::select(pairs), 0..ranks).prop_map(|((algorithm, collective), root)| match collective {
-        Collective::Broadcast { .. } => (algorithm, Collective::Broadcast { root: Rank(root) }),
-        other => (algorithm, other),
-    })
+    let pairs = move |root| {
+        let all = Algorithm::ALL.into_iter().flat_map(move |a| Collective::all(Rank(root)).map(|c| (a, c)));
+        all.filter(|(algorithm, collective)| algorithm.supports(*collective)).collect::<Vec<_>>()
+    };
+    (0..ranks).prop_flat_map(move |root| prop::sample::select(pairs(root)))
 }
 
 fn specs() -> impl Strategy<Value = SessionSpec> {
@@ -40,7 +33,7 @@ fn specs() -> impl Strategy<Value = SessionSpec> {
                     block: if slot_bytes == 16 { block % 300 } else { block },
                     dtype,
                     op,
-                    in_place,
+                    in_place: in_place && collective.alias().is_some(),
                     slot_bytes,
                     deadline: Duration::from_secs(60),
                     devices: vec![],

@@ -6,7 +6,17 @@ constexpr u64 GOLDEN = 0x9E3779B97F4A7C15ull;
 
 // Reductions by the number the host gives them.
 enum Op : u32 { OP_SUM = 0, OP_PROD = 1, OP_MIN = 2, OP_MAX = 3, OP_AVG = 4 };
-enum Kind : u32 { ALL_REDUCE = 0, ALL_GATHER = 1, REDUCE_SCATTER = 2, BROADCAST = 3 };
+enum Kind : u32 {
+    ALL_REDUCE = 0,
+    ALL_GATHER = 1,
+    REDUCE_SCATTER = 2,
+    BROADCAST = 3,
+    REDUCE = 4,
+    ALL_TO_ALL = 5,
+    GATHER = 6,
+    SCATTER = 7,
+    SEND_RECV = 8
+};
 
 struct Exact {
     u64 seed;
@@ -55,8 +65,15 @@ __device__ inline i64 reduced(const Exact& x, u64 index) {
 template <class E>
 __device__ inline typename E::Store expected(const Exact& x, u64 index) {
     switch (x.collective) {
-        case ALL_GATHER: return E::from_int(element_of(x, static_cast<u32>(index / x.block), index % x.block));
+        case ALL_GATHER:
+        case GATHER: return E::from_int(element_of(x, static_cast<u32>(index / x.block), index % x.block));
         case BROADCAST: return E::from_int(element_of(x, x.root, index));
+        case ALL_TO_ALL: {
+            const u32 from = static_cast<u32>(index / x.block);
+            return E::from_int(element_of(x, from, x.rank * x.block + index % x.block));
+        }
+        case SCATTER: return E::from_int(element_of(x, x.root, x.rank * x.block + index));
+        case SEND_RECV: return E::from_int(element_of(x, (x.rank + x.ranks - 1) % x.ranks, index));
         default: {
             const u64 at = x.collective == REDUCE_SCATTER ? x.rank * x.block + index : index;
             const typename E::Store sum = E::from_int(reduced(x, at));

@@ -30,6 +30,15 @@ pub fn open(backend: Backend, spec: SessionSpec) -> Result<Box<dyn Session>, Exe
     }
 }
 
+/// Refuses what no back end can do.
+fn refuse_in_place(spec: &SessionSpec) -> Result<(), ExecError> {
+    let collective = spec.plan.collective;
+    match spec.in_place && collective.alias().is_none() {
+        true => Err(ExecError::Refused(collective.no_in_place().en)),
+        false => Ok(()),
+    }
+}
+
 /// One plan at one size, as a caller asks for it.
 #[derive(Debug, Clone)]
 pub struct SessionSpec {

@@ -34,9 +34,9 @@ pub const VERSION: u32 = 1;
 ///   chunk of a block may be shorter. A chunk of scratch holds as many elements as were last put into it.
 /// - `Signal`/`Wait` is a counting semaphore per ordered pair and channel without a limit: it orders direct accesses to a peer's buffer,
 ///   as received data does. A freed slot orders nothing: no plan may count on how far back-pressure held its peer.
-/// - Out of place, the input is read-only. In place, input and output share memory (all-reduce, broadcast: the same; all-gather: input
-///   is the output's block `rank`; reduce-scatter: output is the input's block `rank`). No step has the input as
-///   destination. A copy of a chunk onto itself, as in place, touches nothing: a peer may be reading it.
+/// - Out of place, the input is read-only. In place, input and output share memory as [`Collective::alias`] says. No step has the input
+///   as destination, and none touches an input or output that the collective does not give the rank ([`Collective::has_input`],
+///   [`Collective::has_output`]). A copy of a chunk onto itself, as in place, touches nothing: a peer may be reading it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     pub version: u32,

@@ -3,7 +3,7 @@
 use super::text::RESERVED;
 use super::{Buffer, MAX_CHANNELS, MAX_RANKS, Place, Plan, Range, Step, VERSION};
 use crate::text::Text;
-use crate::types::{ChannelId, Collective, Rank};
+use crate::types::{ChannelId, Rank};
 
 /// Most chunks per block, and per scratch buffer.
 pub const MAX_CHUNKS: u32 = 256;
@@ -96,7 +96,7 @@ impl Plan {
         within("ranks", self.ranks, MAX_RANKS)?;
         within("channels", self.channels, MAX_CHANNELS)?;
         within("chunks", self.chunks, MAX_CHUNKS)?;
-        if let Collective::Broadcast { root } = self.collective {
+        if let Some(root) = self.collective.root() {
             self.check_rank(root)?;
         }
         if self.scratch.len() > MAX_SCRATCH {
@@ -157,6 +157,25 @@ impl Plan {
         Ok(())
     }
 
+    /// Refuses a buffer that the collective does not give the rank: its caller may have passed none.
+    fn check_given(&self, rank: Rank, range: Range) -> Result<(), Text> {
+        let given = match range.buffer {
+            Buffer::Input => self.collective.has_input(rank),
+            Buffer::Output => self.collective.has_output(rank),
+            Buffer::Scratch(_) => true,
+        };
+        if given {
+            return Ok(());
+        }
+        let (kind, name) = (self.collective.name(), self.buffer_name(range.buffer));
+        Err(Text::new(
+            format!("{kind} 里只有 root 有 {name}，rank {rank} 没有；中间结果请放到 scratch。"),
+            format!(
+                "only the root of a {kind} has an {name}, rank {rank} has none; keep what is on its way in scratch."
+            ),
+        ))
+    }
+
     /// Checks one step of a rank's program.
     pub(super) fn check_step(&self, rank: Rank, step: &Step) -> Result<(), Text> {
         for peer in [step.from(), step.to()].into_iter().flatten() {
@@ -174,6 +193,7 @@ impl Plan {
         let (places, dst) = operands(step);
         for place in &places {
             self.check_range(place.range)?;
+            self.check_given(place.rank.unwrap_or(rank), place.range)?;
             let Some(peer) = place.rank else { continue };
             self.check_rank(peer)?;
             if peer == rank {
@@ -185,6 +205,7 @@ impl Plan {
         }
         if let Some(dst) = dst {
             self.check_range(dst)?;
+            self.check_given(rank, dst)?;
             if dst.buffer == Buffer::Input {
                 return Err(Text::new(
                     format!(

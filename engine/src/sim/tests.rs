@@ -42,8 +42,7 @@ fn tiles_of_a_chain_overlap() {
 #[test]
 fn closed_forms_agree_with_the_simulation() {
     let model = SimModel { local_gbps: 1e6, ..SimModel::default() };
-    let root = Collective::Broadcast { root: Rank(2) };
-    for collective in [Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter, root] {
+    for collective in Collective::all(Rank(2)) {
         for algorithm in Algorithm::ALL {
             for (ranks, block) in [(4, 256), (4, 2 * MIB), (8, 256), (8, 2 * MIB)] {
                 let Some(want) = estimate(algorithm, collective, ranks, block * 4, &model) else { continue };
@@ -73,7 +72,7 @@ fn one_shot_wins_when_small_and_loses_when_large() {
 #[test]
 fn the_bytes_are_those_of_the_proof() {
     for algorithm in Algorithm::ALL {
-        for collective in [Collective::AllReduce, Collective::Broadcast { root: Rank(1) }] {
+        for collective in Collective::all(Rank(1)).into_iter().filter(|c| algorithm.supports(*c)) {
             let plan = plan(algorithm, collective, 4, 2);
             let block = 4 * 2 * 4096;
             let (_, traffic) = run(&plan, &SimModel::default(), block, DType::F16, 4096).unwrap();

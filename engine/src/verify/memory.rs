@@ -4,7 +4,7 @@
 use super::refusal::At;
 use super::value::{ValueId, Values};
 use crate::plan::{Buffer, Plan};
-use crate::types::Collective;
+use crate::types::{Collective, Rank};
 
 /// Value of the owner's clock at the start of its program, when its input is there.
 pub const START: u32 = 1;
@@ -94,17 +94,10 @@ impl Memory {
     }
 
     fn input_offset(&self, rank: u32) -> u32 {
-        match self.collective {
-            Collective::AllGather if self.in_place => rank * self.chunks,
-            _ => 0,
-        }
+        if self.in_place { self.collective.in_place_offsets(Rank(rank)).0 * self.chunks } else { 0 }
     }
 
     fn output_offset(&self, rank: u32) -> u32 {
-        match (self.in_place, self.collective) {
-            (false, _) => self.input,
-            (true, Collective::ReduceScatter) => rank * self.chunks,
-            (true, _) => 0,
-        }
+        if self.in_place { self.collective.in_place_offsets(Rank(rank)).1 * self.chunks } else { self.input }
     }
 }

@@ -32,6 +32,9 @@ const MAX_CELLS: u64 = 1_000_000;
 /// Checks a plan for buffers that are apart or, `in_place`, the same.
 pub fn verify(plan: &Plan, in_place: bool) -> Result<Proof, Refusal> {
     plan.check().map_err(Refusal::malformed)?;
+    if in_place && plan.collective.alias().is_none() {
+        return Err(Refusal::no_in_place(plan.collective));
+    }
     let refused = |mut refusal: Refusal| {
         refusal.names = refusal::Names::new(plan);
         refusal.names.in_place = in_place;

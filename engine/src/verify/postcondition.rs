@@ -20,6 +20,11 @@ fn wanted(plan: &Plan, rank: u32, chunk: u32) -> Vec<(u32, u32)> {
         Collective::AllGather => vec![(chunk / chunks, chunk % chunks)],
         Collective::ReduceScatter => (0..plan.ranks).map(|q| (q, rank * chunks + chunk)).collect(),
         Collective::Broadcast { root } => vec![(root.0, chunk)],
+        Collective::Reduce { .. } => (0..plan.ranks).map(|q| (q, chunk)).collect(),
+        Collective::AllToAll => vec![(chunk / chunks, rank * chunks + chunk % chunks)],
+        Collective::Gather { .. } => vec![(chunk / chunks, chunk % chunks)],
+        Collective::Scatter { root } => vec![(root.0, rank * chunks + chunk)],
+        Collective::SendRecv => vec![((rank + plan.ranks - 1) % plan.ranks, chunk)],
     }
 }
 
@@ -29,7 +34,7 @@ pub fn check(plan: &Plan, machine: &Machine<'_>) -> Result<(), Refusal> {
     let mut refusals: Vec<Refusal> = Vec::new();
     let mut steps = 0;
     for tile in 0..TILES {
-        for rank in 0..plan.ranks {
+        for rank in (0..plan.ranks).filter(|rank| plan.collective.has_output(Rank(*rank))) {
             for chunk in 0..chunks {
                 if refusals.len() < COMPARED
                     && steps <= MAX_STEPS

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::plan::text::SourceMap;
 use crate::plan::{Location, Malformed, Plan, Range};
 use crate::text::Text;
-use crate::types::{ChannelId, Rank};
+use crate::types::{ChannelId, Collective, Rank};
 
 /// A step of one tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +50,8 @@ pub enum RefusalKind {
     Malformed(Text),
     /// Checking it would take too long.
     TooLarge,
+    /// In place was asked for, and the collective has no such thing.
+    NoInPlace(Collective),
     /// Per tile, the ends of a connection handle different numbers of chunks or, `signal`, of signals.
     Unmatched {
         from: Rank,
@@ -146,6 +148,11 @@ impl Refusal {
     pub(super) fn malformed(malformed: Malformed) -> Refusal {
         let kind = RefusalKind::Malformed(malformed.message);
         Refusal { kind, location: malformed.location, slice: Vec::new(), names: Names::default() }
+    }
+
+    pub(super) fn no_in_place(collective: Collective) -> Refusal {
+        let kind = RefusalKind::NoInPlace(collective);
+        Refusal { kind, location: None, slice: Vec::new(), names: Names::default() }
     }
 
     pub(super) fn too_large() -> Refusal {

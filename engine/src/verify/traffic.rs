@@ -100,13 +100,20 @@ impl Proof {
 
 /// All-reduce: each element of the result needs n-1 additions of data from other ranks and n-1 copies to them, 2(n-1) transfers of the
 /// vector over n ranks (Patarasuk and Yuan 2009). All-gather and reduce-scatter: each rank lacks n-1 blocks. Broadcast: each rank but
-/// the root lacks the block.
+/// the root lacks the block. Reduce: each rank but the root gives away a sum or its part of one. All-to-all: each rank lacks n-1 blocks;
+/// so does the root of a gather, and the root of a scatter gives as many away. Send-recv: each rank gives one away.
 pub fn lower_bound(collective: Collective, ranks: u32) -> Fraction {
     let n = u64::from(ranks);
     match collective {
         Collective::AllReduce => Fraction::new(2 * (n - 1), n),
-        Collective::AllGather | Collective::ReduceScatter => Fraction::new(n - 1, 1),
-        Collective::Broadcast { .. } => Fraction::new(u64::from(n > 1), 1),
+        Collective::AllGather
+        | Collective::ReduceScatter
+        | Collective::AllToAll
+        | Collective::Gather { .. }
+        | Collective::Scatter { .. } => Fraction::new(n - 1, 1),
+        Collective::Broadcast { .. } | Collective::Reduce { .. } | Collective::SendRecv => {
+            Fraction::new(u64::from(n > 1), 1)
+        }
     }
 }
 

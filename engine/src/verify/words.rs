@@ -39,6 +39,10 @@ impl Refusal {
                 "the plan is too large to be checked in reasonable time; use fewer ranks, chunks, channels or steps."
                     .into(),
             ),
+            RefusalKind::NoInPlace(collective) => {
+                let text = collective.no_in_place();
+                (text.zh, text.en)
+            }
             RefusalKind::Unmatched { from, to, sent, received, signal } => {
                 unmatched(*from, *to, *sent, *received, *signal, here())
             }

@@ -138,7 +138,11 @@ impl Flow<'_> {
         let ranks = self.steps.len();
         let every = |chunk| (0..ranks).map(|r| (r, one(Buffer::Input, chunk))).collect::<Vec<At>>();
         let mut units: Vec<(usize, u32)> = match collective {
-            Collective::AllGather | Collective::ReduceScatter => {
+            Collective::AllGather
+            | Collective::ReduceScatter
+            | Collective::AllToAll
+            | Collective::Gather { .. }
+            | Collective::Scatter { .. } => {
                 (0..ranks).flat_map(|b| (0..chunks).map(move |j| (b, j))).collect()
             }
             _ => (0..chunks).map(|j| (0, j)).collect(),
@@ -161,6 +165,30 @@ impl Flow<'_> {
                 }
                 Collective::AllGather => self.spread((block, one(Buffer::Input, j)), of_block),
                 Collective::Broadcast { root } => self.spread((root.index(), one(Buffer::Input, j)), j),
+                Collective::Reduce { root } => {
+                    let sum = self.gather(every(j), Some(root.index()), j);
+                    self.bring(sum, None, (root.index(), one(Buffer::Output, j)));
+                }
+                Collective::AllToAll => {
+                    for to in 0..ranks {
+                        let src = one(Buffer::Input, to as u32 * chunks + j);
+                        self.bring((block, src), None, (to, one(Buffer::Output, of_block)));
+                    }
+                }
+                Collective::Gather { root } => {
+                    let dst = one(Buffer::Output, of_block);
+                    self.bring((block, one(Buffer::Input, j)), None, (root.index(), dst));
+                }
+                Collective::Scatter { root } => {
+                    let src = one(Buffer::Input, of_block);
+                    self.bring((root.index(), src), None, (block, one(Buffer::Output, j)));
+                }
+                Collective::SendRecv => {
+                    for r in 0..ranks {
+                        let dst = one(Buffer::Output, j);
+                        self.bring((r, one(Buffer::Input, j)), None, ((r + 1) % ranks, dst));
+                    }
+                }
             }
             if self.dice.percent(10) {
                 let (a, b) = (self.dice.below(ranks), self.dice.below(ranks));
@@ -194,12 +222,8 @@ impl Flow<'_> {
 }
 
 fn collective(dice: &mut Dice, ranks: u32) -> Collective {
-    match dice.below(4) {
-        0 => Collective::AllGather,
-        1 => Collective::ReduceScatter,
-        2 => Collective::Broadcast { root: Rank(dice.below(ranks as usize) as u32) },
-        _ => Collective::AllReduce,
-    }
+    let root = Rank(dice.below(ranks as usize) as u32);
+    dice.of(&Collective::all(root))
 }
 
 pub fn undamaged(dice: &mut Dice) -> Plan {

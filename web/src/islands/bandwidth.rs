@@ -3,12 +3,7 @@
 use ringlab_engine::types::{Collective, Rank};
 
 /// The collectives one can choose, by their name in the API.
-pub const COLLECTIVES: [Collective; 4] = [
-    Collective::AllReduce,
-    Collective::AllGather,
-    Collective::ReduceScatter,
-    Collective::Broadcast { root: Rank(0) },
-];
+pub const COLLECTIVES: [Collective; 9] = Collective::all(Rank(0));
 
 /// Both bandwidths in GB/s (10⁹ bytes per second).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,8 +28,12 @@ pub fn compute(collective: Collective, ranks: u32, bytes: f64, micros: f64) -> O
 pub fn factor_formula(collective: Collective, ranks: u32) -> String {
     match collective {
         Collective::AllReduce => format!("2·({ranks} − 1)/{ranks}"),
-        Collective::AllGather | Collective::ReduceScatter => format!("({ranks} − 1)/{ranks}"),
-        Collective::Broadcast { .. } => "1".into(),
+        Collective::AllGather
+        | Collective::ReduceScatter
+        | Collective::AllToAll
+        | Collective::Gather { .. }
+        | Collective::Scatter { .. } => format!("({ranks} − 1)/{ranks}"),
+        Collective::Broadcast { .. } | Collective::Reduce { .. } | Collective::SendRecv => "1".into(),
     }
 }
 

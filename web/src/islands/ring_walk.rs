@@ -88,8 +88,7 @@ fn run(plan: &Plan) -> Walk {
     let start = |rank: u32, chunk: u32| {
         let has = match plan.collective {
             Collective::AllGather => rank == chunk,
-            Collective::Broadcast { root } => rank == root.0,
-            Collective::AllReduce | Collective::ReduceScatter => true,
+            collective => collective.has_input(Rank(rank)),
         };
         Cell { holds: if has { 1 << rank } else { 0 }, stored: false }
     };

@@ -14,8 +14,8 @@ What is timed: one round executes the collective -n times back to back between t
 the first launch to after the last rank has finished, and divides by -n. The table shows the median of --rounds rounds; --json holds
 them all. Preparing buffers and connections, warm-up and checks are not timed.
 
-Bandwidths follow nccl-tests: algbw = size / time; busbw = algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather and reduce_scatter,
-x 1 for broadcast. size is the larger of a rank's two buffers, 1 GB = 10^9 bytes; for -b, -e and -i, K, M and G are powers of 1024.
+Bandwidths follow nccl-tests: algbw = size / time; busbw = algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather, reduce_scatter,
+all_to_all, gather and scatter, x 1 for broadcast, reduce and send_recv. size is the larger of a rank's two buffers, 1 GB = 10^9 bytes; for -b, -e and -i, K, M and G are powers of 1024.
 
 #wrong counts elements that differ from the exact result in one execution on fresh inputs, with tolerance 0, and with them input
 elements that an out-of-place execution changed. Exit code: 0 all right, 1 #wrong above 0, 2 bad arguments, 3 could not run.";
@@ -66,7 +66,7 @@ pub struct Args {
     #[arg(short = 'o', long = "op", value_name = "OP", default_value = "sum")]
     pub op: OneOrAll<RedOp>,
 
-    /// Root of a broadcast.
+    /// Root of a broadcast, reduce, gather or scatter.
     #[arg(short = 'r', long = "root", value_name = "RANK", default_value_t = 0)]
     pub root: u32,
 
@@ -75,9 +75,10 @@ pub struct Args {
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: u64,
 
-    /// all_reduce, all_gather, reduce_scatter or broadcast.
-    #[arg(long, value_name = "NAME", default_value = "all_reduce")]
-    pub collective: CollectiveName,
+    /// all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather, scatter or send_recv (all_to_all and send_recv
+    /// out of place only).
+    #[arg(long, value_name = "NAME", default_value = "all_reduce", value_parser = collective)]
+    collective: Collective,
 
     /// ring, one_shot or two_shot.
     #[arg(long, value_name = "NAME", default_value = "ring")]
@@ -120,7 +121,7 @@ impl Args {
         if self.step_factor > 1 && self.min_bytes.0 == 0 {
             return Err("-b 0 multiplied by -f stays 0; start from another size or use -i".into());
         }
-        if self.collective == CollectiveName::Broadcast && self.root >= self.ranks {
+        if self.collective.root().is_some() && self.root >= self.ranks {
             return Err(format!(
                 "-r {} is not a rank: -g {} has ranks 0 to {}",
                 self.root,
@@ -145,12 +146,7 @@ impl Args {
     }
 
     pub fn collective(&self) -> Collective {
-        match self.collective {
-            CollectiveName::AllReduce => Collective::AllReduce,
-            CollectiveName::AllGather => Collective::AllGather,
-            CollectiveName::ReduceScatter => Collective::ReduceScatter,
-            CollectiveName::Broadcast => Collective::Broadcast { root: Rank(self.root) },
-        }
+        Collective::named(self.collective.name(), Rank(self.root)).expect("a root changes no name")
     }
 
     /// Reductions to run: one, whichever it is, where nothing is reduced.
@@ -227,29 +223,12 @@ impl<T: FromStr<Err: ToString>> FromStr for OneOrAll<T> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CollectiveName {
-    AllReduce,
-    AllGather,
-    ReduceScatter,
-    Broadcast,
-}
-
-impl FromStr for CollectiveName {
-    type Err = String;
-    fn from_str(s: &str) -> Result<Self, String> {
-        Ok(match s {
-            "all_reduce" => CollectiveName::AllReduce,
-            "all_gather" => CollectiveName::AllGather,
-            "reduce_scatter" => CollectiveName::ReduceScatter,
-            "broadcast" => CollectiveName::Broadcast,
-            _ => {
-                return Err(format!(
-                    "unknown collective `{s}`; known: all_reduce, all_gather, reduce_scatter, broadcast"
-                ));
-            }
-        })
-    }
+/// The collective of a name, with any root.
+fn collective(name: &str) -> Result<Collective, String> {
+    Collective::named(name, Rank(0)).ok_or_else(|| {
+        let known = Collective::all(Rank(0)).map(Collective::name).join(", ");
+        format!("unknown collective `{name}`; known: {known}")
+    })
 }
 
 #[cfg(test)]
@@ -283,7 +262,16 @@ mod tests {
         assert!(refused("-b 0 -e 1K -f 2").contains("stays 0"));
         assert!(refused("-b 1 -e 2 -i 0").contains("never reaches"));
         assert!(refused("--collective broadcast -g 2 -r 2").contains("-r 2 is not a rank"));
+        assert!(refused("--collective scatter -g 2 -r 2").contains("-r 2 is not a rank"));
+        assert!(args("--collective all_to_all -g 2 -r 2").validate().is_ok());
         assert!(args("-b 0 -e 0").validate().is_ok());
+    }
+
+    #[test]
+    fn a_collective_gets_the_root_of_its_flag() {
+        let got = args("--collective gather -g 4 -r 3").collective();
+        assert_eq!(got, Collective::Gather { root: Rank(3) });
+        assert!(collective("alltoall").unwrap_err().contains("all_to_all"));
     }
 
     #[test]

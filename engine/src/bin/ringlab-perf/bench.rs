@@ -36,7 +36,17 @@ impl Shape {
         let elems = bytes / size;
         let blocks = u64::from(collective.input_blocks(ranks).max(collective.output_blocks(ranks)));
         // Where the buffer holds a block per rank, blocks start on 16 bytes.
-        let split = matches!(collective, Collective::AllGather | Collective::ReduceScatter);
+        let split = match collective {
+            Collective::AllGather
+            | Collective::ReduceScatter
+            | Collective::AllToAll
+            | Collective::Gather { .. }
+            | Collective::Scatter { .. } => true,
+            Collective::AllReduce
+            | Collective::Broadcast { .. }
+            | Collective::Reduce { .. }
+            | Collective::SendRecv => false,
+        };
         let count = if split { (elems / blocks) / (16 / size) * (16 / size) } else { elems };
         Shape { bytes: count * blocks * size, count }
     }

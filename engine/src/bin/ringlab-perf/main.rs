@@ -13,7 +13,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use ringlab_engine::exec::{Backend, ExecError, Hardware};
 use ringlab_engine::plan;
-use ringlab_engine::types::{Collective, DType, RedOp};
+use ringlab_engine::types::{DType, RedOp};
 
 use self::args::Args;
 use self::bench::{Measured, Settings, Shape};
@@ -113,23 +113,26 @@ impl Run {
         let collective = self.settings.plan.collective;
         let shape = Shape::new(collective, self.settings.plan.ranks, bytes, dtype);
         let redop = if collective.reduces() { op.name() } else { "none" };
-        let root = match collective {
-            Collective::Broadcast { root } => i64::from(root.0),
-            _ => -1,
-        };
+        let root = collective.root().map_or(-1, |root| i64::from(root.0));
         self.print(&table::preamble(shape.bytes, shape.count, dtype.name(), redop, root))?;
         let out_of_place = self.half(shape, dtype, op, false)?;
-        let in_place = self.half(shape, dtype, op, true)?;
+        let in_place = match collective.alias() {
+            Some(_) => Some(self.half(shape, dtype, op, true)?),
+            None => {
+                self.print(&table::no_cells())?;
+                None
+            }
+        };
         self.print("\n")?;
-        for (measured, place) in [(&out_of_place, "out of place"), (&in_place, "in place")] {
-            if let Some(w) = &measured.first_wrong {
+        for (measured, place) in [(Some(&out_of_place), "out of place"), (in_place.as_ref(), "in place")] {
+            if let Some(w) = measured.and_then(|measured| measured.first_wrong.as_ref()) {
                 eprintln!(
                     "{place}: rank {} element {}: expected {}, got {}",
                     w.rank, w.index, w.expected, w.got
                 );
             }
         }
-        self.rows.push(report::row(shape, dtype.name(), redop, root, &out_of_place, &in_place));
+        self.rows.push(report::row(shape, dtype.name(), redop, root, &out_of_place, in_place.as_ref()));
         Ok(())
     }
 

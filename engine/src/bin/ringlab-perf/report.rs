@@ -8,14 +8,14 @@ use crate::bench::{Measured, Settings, Shape};
 /// Version of the file's structure.
 const VERSION: u32 = 1;
 
-/// One line of the table.
+/// One line of the table; `in_place` is null where the collective has no such thing.
 pub fn row(
     shape: Shape,
     dtype: &str,
     redop: &str,
     root: i64,
     out_of_place: &Measured,
-    in_place: &Measured,
+    in_place: Option<&Measured>,
 ) -> Value {
     json!({
         "size": shape.bytes,
@@ -24,7 +24,7 @@ pub fn row(
         "redop": redop,
         "root": root,
         "out_of_place": half(out_of_place),
-        "in_place": half(in_place),
+        "in_place": in_place.map(half),
     })
 }
 

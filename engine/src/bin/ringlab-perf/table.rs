@@ -39,6 +39,11 @@ pub fn cells(cells: &Cells) -> String {
     format!("  {:>7}  {:>6}  {:>6}  {wrong}", fit(time_us, 7), fit(algbw, 6), fit(busbw, 6))
 }
 
+/// The half of a line of a placement that the collective does not have.
+pub fn no_cells() -> String {
+    format!("  {0:>7}  {0:>6}  {0:>6}  {0:>6}", "N/A")
+}
+
 /// As many of two decimals as fit, then an exponent.
 fn fit(value: f64, width: usize) -> String {
     (0..=2)
@@ -84,6 +89,12 @@ mod tests {
             preamble(1024, 256, "float", "sum", -1) + &cells(Some(0)) + &cells(None),
             "        1024           256     float     sum      -1    12.35    1.00  1234.6       0    12.35    1.00  1234.6     N/A"
         );
+    }
+
+    #[test]
+    fn a_placement_that_is_not_there_fills_its_columns() {
+        let cells = super::cells(&Cells { time_us: 1.0, algbw: 1.0, busbw: 1.0, wrong: Some(0) });
+        assert_eq!(no_cells().len(), cells.len());
     }
 
     #[test]

@@ -124,21 +124,24 @@ impl Buffers {
 
     /// `len` elements of a rank's input from `from`.
     pub fn input(&self, rank: Rank, from: u64, len: u64) -> Window<'_> {
-        let base = match (self.in_place, self.collective) {
-            (true, Collective::AllGather) => u64::from(rank.0) * self.layout.block(),
-            _ => 0,
-        };
+        let base = self.in_place_offsets(rank).0;
         self.elements(&self.ranks[rank.index()].main, base + from, len)
     }
 
     /// `len` elements of a rank's output from `from`.
     pub fn output(&self, rank: Rank, from: u64, len: u64) -> Window<'_> {
         let buffers = &self.ranks[rank.index()];
-        let base = match (self.in_place, self.collective) {
-            (true, Collective::ReduceScatter) => u64::from(rank.0) * self.layout.block(),
-            _ => 0,
-        };
+        let base = self.in_place_offsets(rank).1;
         self.elements(buffers.output.as_ref().unwrap_or(&buffers.main), base + from, len)
+    }
+
+    /// Elements from the start of a rank's memory to its input and its output.
+    fn in_place_offsets(&self, rank: Rank) -> (u64, u64) {
+        if !self.in_place {
+            return (0, 0);
+        }
+        let (input, output) = self.collective.in_place_offsets(rank);
+        (u64::from(input) * self.layout.block(), u64::from(output) * self.layout.block())
     }
 
     fn elements<'a>(&self, region: &'a Region, from: u64, len: u64) -> Window<'a> {
@@ -171,9 +174,10 @@ impl Buffers {
         }
     }
 
-    /// Every tile of a rank's output on a channel.
+    /// Every tile of a rank's output on a channel; none where the collective gives the rank no output.
     pub fn output_tiles(&self, rank: Rank, channel: u32) -> impl Iterator<Item = Window<'_>> {
-        let blocks = self.output_elems.checked_div(self.layout.block()).unwrap_or(0);
+        let elems = if self.collective.has_output(rank) { self.output_elems } else { 0 };
+        let blocks = elems.checked_div(self.layout.block()).unwrap_or(0);
         (0..blocks).flat_map(move |block| {
             (0..self.chunks).flat_map(move |chunk| {
                 (0..self.layout.tiles()).map(move |tile| {

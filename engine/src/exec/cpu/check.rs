@@ -63,16 +63,27 @@ pub fn check(
     let mut expected = Vec::new();
     let (collective, block) = (buffers.collective, buffers.layout.block());
     let all = || (0..ranks).map(Rank);
+    let receivers: Vec<Rank> = all().filter(|rank| collective.has_output(*rank)).collect();
+    let own = match collective {
+        Collective::ReduceScatter
+        | Collective::AllToAll
+        | Collective::Scatter { .. }
+        | Collective::SendRecv => true,
+        Collective::AllReduce
+        | Collective::AllGather
+        | Collective::Broadcast { .. }
+        | Collective::Reduce { .. }
+        | Collective::Gather { .. } => false,
+    };
     let expect = |to: &mut Vec<u8>, rank, from, len| {
         encode(to, dtype, (from..from + len).map(|i| exact.expected(collective, rank, i, block)));
     };
     for (from, len) in share.tiles(buffers.output_elems) {
-        // Only reduce-scatter gives each rank its own result.
-        let own = matches!(collective, Collective::ReduceScatter);
+        // Where all have the same result, it is computed once.
         if !own {
-            expect(&mut expected, Rank(0), from, len);
+            expect(&mut expected, receivers[0], from, len);
         }
-        for rank in all() {
+        for &rank in &receivers {
             if own {
                 expect(&mut expected, rank, from, len);
             }

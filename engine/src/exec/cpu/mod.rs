@@ -61,6 +61,7 @@ pub fn open(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
 pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
     let SessionSpec { plan, dtype, op, deadline, .. } = &spec;
     let (dtype, op, ranks, channels) = (*dtype, *op, plan.ranks, plan.channels);
+    super::refuse_in_place(&spec)?;
     let (programs, links) = program::compile(plan).map_err(ExecError::Refused)?;
     Exact::new(0, dtype, op, ranks).map_err(|err| ExecError::Refused(err.to_string()))?;
     if ranks.checked_mul(channels).is_none_or(|threads| threads > MAX_THREADS) {

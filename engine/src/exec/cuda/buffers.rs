@@ -10,7 +10,7 @@ use crate::exec::program::{Operand, Program};
 use crate::exec::{ExecError, SessionSpec};
 use crate::plan::layout::Layout;
 use crate::plan::{Buffer, SLOTS};
-use crate::types::{Collective, Rank};
+use crate::types::{Alias, Collective, Rank};
 
 /// Distance of counters, so that no two share a line: each is polled by one block while another writes the next.
 const LINE: u64 = 128;
@@ -213,19 +213,13 @@ impl Buffers {
 
     /// A rank's input: its memory and where it begins.
     pub fn input(&self, rank: Rank) -> (&Memory, u64) {
-        let offset = match (self.in_place, self.collective) {
-            (true, Collective::AllGather) => u64::from(rank.0) * self.block * self.elem_size,
-            _ => 0,
-        };
+        let offset = self.in_place_offsets(rank).0;
         (&self.ranks[rank.index()].main, offset)
     }
 
     /// A rank's output: its memory and where it begins.
     pub fn output(&self, rank: Rank) -> (&Memory, u64) {
-        let offset = match (self.in_place, self.collective) {
-            (true, Collective::ReduceScatter) => u64::from(rank.0) * self.block * self.elem_size,
-            _ => 0,
-        };
+        let offset = self.in_place_offsets(rank).1;
         let memory = &self.ranks[rank.index()];
         (memory.output.as_ref().unwrap_or(&memory.main), offset)
     }
@@ -233,6 +227,16 @@ impl Buffers {
     /// The same memory always under the same name.
     pub fn canonical(&self, operand: Operand) -> Operand {
         if self.in_place { canonical(self.collective, self.chunks, operand) } else { operand }
+    }
+
+    /// Bytes from the start of a rank's memory to its input and its output.
+    fn in_place_offsets(&self, rank: Rank) -> (u64, u64) {
+        if !self.in_place {
+            return (0, 0);
+        }
+        let (input, output) = self.collective.in_place_offsets(rank);
+        let block = self.block * self.elem_size;
+        (u64::from(input) * block, u64::from(output) * block)
     }
 
     /// Where the slice of an operand's first chunk starts for a channel.
@@ -265,9 +269,10 @@ impl Buffers {
         slice_start(&self.slices, self.block, self.chunks, chunk, channel)
     }
 
-    /// The parts of a rank's output that belong to a channel.
+    /// The parts of a rank's output that belong to a channel; none where the collective gives the rank no output.
     pub fn output_spans(&self, rank: Rank, channel: u32) -> Vec<OutputSpan> {
-        let blocks = self.output_elems.checked_div(self.block).unwrap_or(0) as u32;
+        let elems = if self.collective.has_output(rank) { self.output_elems } else { 0 };
+        let blocks = elems.checked_div(self.block).unwrap_or(0) as u32;
         let (memory, offset) = self.output(rank);
         (0..blocks * self.chunks)
             .map(|chunk| {
@@ -296,14 +301,12 @@ impl Buffers {
 pub fn canonical(collective: Collective, chunks: u32, operand: Operand) -> Operand {
     let Operand { rank, buffer, start } = operand;
     let own_block = rank as u32 * chunks;
-    match (collective, buffer) {
-        (Collective::AllReduce | Collective::Broadcast { .. }, Buffer::Input) => {
-            Operand { rank, buffer: Buffer::Output, start }
-        }
-        (Collective::AllGather, Buffer::Input) => {
+    match (collective.alias(), buffer) {
+        (Some(Alias::Same), Buffer::Input) => Operand { rank, buffer: Buffer::Output, start },
+        (Some(Alias::InputInOutput), Buffer::Input) => {
             Operand { rank, buffer: Buffer::Output, start: own_block + start }
         }
-        (Collective::ReduceScatter, Buffer::Output) => {
+        (Some(Alias::OutputInInput), Buffer::Output) => {
             Operand { rank, buffer: Buffer::Input, start: own_block + start }
         }
         _ => operand,

@@ -28,6 +28,7 @@ pub fn open(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
 }
 
 fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
+    crate::exec::refuse_in_place(&spec)?;
     let (programs, links) = program::compile(&spec.plan).map_err(ExecError::Refused)?;
     let plan = &spec.plan;
     let exact = Exact::new(0, spec.dtype, spec.op, plan.ranks);

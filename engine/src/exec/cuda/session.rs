@@ -173,11 +173,17 @@ impl CudaSession {
     fn exact(&self, seed: u64, rank: Rank) -> image::Exact {
         let SessionSpec { plan, op, block, .. } = &self.spec;
         let exact = self.expectation(seed);
-        let (collective, root) = match plan.collective {
-            Collective::AllReduce => (0, 0),
-            Collective::AllGather => (1, 0),
-            Collective::ReduceScatter => (2, 0),
-            Collective::Broadcast { root } => (3, root.0),
+        let root = plan.collective.root().map_or(0, |root| root.0);
+        let collective = match plan.collective {
+            Collective::AllReduce => 0,
+            Collective::AllGather => 1,
+            Collective::ReduceScatter => 2,
+            Collective::Broadcast { .. } => 3,
+            Collective::Reduce { .. } => 4,
+            Collective::AllToAll => 5,
+            Collective::Gather { .. } => 6,
+            Collective::Scatter { .. } => 7,
+            Collective::SendRecv => 8,
         };
         let op = RedOp::ALL.iter().position(|o| o == op).expect("every reduction is in ALL") as u32;
         image::Exact {
@@ -317,7 +323,7 @@ impl Session for CudaSession {
 
     fn check(&mut self, seed: u64) -> Result<CheckReport, ExecError> {
         let mut report = CheckReport { elements: 0, wrong: 0, first_wrong: None };
-        for rank in self.ranks() {
+        for rank in self.ranks().filter(|rank| self.spec.plan.collective.has_output(*rank)) {
             self.check_buffer(seed, rank, false, &mut report)?;
         }
         if !self.spec.in_place {

@@ -74,29 +74,26 @@ fn settings(file: &File) -> Result<(Plan, Scope<'_>), ParseError> {
     let channels = count(channels.ok_or_else(|| missing("channels"))?, &scope)?;
     let chunks = count(chunks.ok_or_else(|| missing("chunks"))?, &scope)?;
     let (name, root) = collective.ok_or_else(|| missing("collective"))?;
-    let collective = match (name.as_str(), root) {
-        ("all_reduce", None) => Collective::AllReduce,
-        ("all_gather", None) => Collective::AllGather,
-        ("reduce_scatter", None) => Collective::ReduceScatter,
-        ("broadcast", Some(root)) => Collective::Broadcast { root: Rank(count(root, &scope)?) },
-        ("broadcast", None) => {
-            return Err(missing("collective broadcast root 0"));
+    let kind = Collective::named(name, Rank(0)).expect("the parser knows the names of collectives");
+    let collective = match (kind.root(), root) {
+        (None, None) => kind,
+        (Some(_), Some(root)) => {
+            let root = Rank(count(root, &scope)?);
+            scope.push("root", i64::from(root.0));
+            Collective::named(name, root).expect("a root changes no name")
         }
-        (_, root) => {
-            let at = root.as_ref().map_or((file.line, 1), |root| (root.line, root.column));
+        (Some(_), None) => return Err(missing(&format!("collective {name} root 0"))),
+        (None, Some(root)) => {
             return Err(ParseError {
-                line: at.0,
-                column: at.1,
+                line: root.line,
+                column: root.column,
                 message: Text::new(
-                    format!("{name} 没有 root；只有 broadcast 有。"),
-                    format!("{name} has no root; only broadcast has one."),
+                    format!("{name} 没有 root；有 root 的只有 broadcast、reduce、gather 和 scatter。"),
+                    format!("{name} has no root; only broadcast, reduce, gather and scatter have one."),
                 ),
             });
         }
     };
-    if let Collective::Broadcast { root } = collective {
-        scope.push("root", i64::from(root.0));
-    }
     let mut buffers = Vec::new();
     for (name, chunks) in scratch {
         buffers.push(Scratch { name: name.clone(), chunks: count(chunks, &scope)? });

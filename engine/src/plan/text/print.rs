@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::plan::{Place, Plan, Program, Step};
-use crate::types::{Collective, Rank};
+use crate::types::Rank;
 
 /// Writes a plan that passes [`Plan::check`] in the plan language.
 pub fn print(plan: &Plan) -> String {
@@ -14,9 +14,9 @@ pub fn print(plan: &Plan) -> String {
 
 fn write_plan(plan: &Plan, out: &mut String) -> fmt::Result {
     writeln!(out, "plan {} v{}", plan.name, plan.version)?;
-    match plan.collective {
-        Collective::Broadcast { root } => writeln!(out, "collective broadcast root {root}")?,
-        other => writeln!(out, "collective {}", other.name())?,
+    match plan.collective.root() {
+        Some(root) => writeln!(out, "collective {} root {root}", plan.collective.name())?,
+        None => writeln!(out, "collective {}", plan.collective.name())?,
     }
     writeln!(out, "ranks {}\nchannels {}\nchunks {}", plan.ranks, plan.channels, plan.chunks)?;
     for scratch in &plan.scratch {

@@ -5,6 +5,7 @@ use super::expr::{Compare, Expr};
 use super::lex::{Line, Token};
 use super::{Limits, ParseError};
 use crate::text::Text;
+use crate::types::{Collective, Rank};
 
 /// A whole text.
 #[derive(Debug)]
@@ -106,7 +107,6 @@ pub const FORMS: [(&str, &str); 10] = [
 ];
 
 const STATEMENTS: [&str; 4] = ["let", "for", "if", "else"];
-const COLLECTIVES: [&str; 4] = ["all_reduce", "all_gather", "reduce_scatter", "broadcast"];
 const SETTINGS: [&str; 5] = ["collective", "ranks", "channels", "chunks", "scratch"];
 /// Words that cannot name a `let`, a loop variable or a scratch buffer.
 pub const RESERVED: [&str; 21] = [
@@ -173,9 +173,10 @@ impl<'a> Parser<'a> {
                     cursor.skip();
                     let at = cursor.at;
                     let name = cursor.word("a collective", "集合操作的名字")?;
-                    if !COLLECTIVES.contains(&name.as_str()) {
+                    let known = Collective::all(Rank(0)).map(Collective::name);
+                    if !known.contains(&name.as_str()) {
                         cursor.at = at;
-                        return Err(cursor.unknown(&name, &COLLECTIVES));
+                        return Err(cursor.unknown(&name, &known));
                     }
                     let root = cursor.optional("root")?;
                     SettingKind::Collective { name, root }

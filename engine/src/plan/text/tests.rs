@@ -81,8 +81,8 @@ fn arithmetic_wraps_and_rounds_down() {
 #[test]
 fn the_parametric_texts_are_the_generated_plans() {
     for ranks in 1..=16 {
-        let mut collectives = vec![Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter];
-        collectives.extend([0, ranks / 2, ranks - 1].map(|root| Collective::Broadcast { root: Rank(root) }));
+        let roots = [0, ranks / 2, ranks - 1];
+        let collectives: Vec<_> = roots.into_iter().flat_map(|root| Collective::all(Rank(root))).collect();
         for (algorithm, collective) in
             Algorithm::ALL.into_iter().flat_map(|a| collectives.iter().map(move |c| (a, *c)))
         {
@@ -147,12 +147,7 @@ fn a_name_that_is_not_known_lists_a_few() {
 
 /// Plans that pass the structural check and nothing more.
 fn plans() -> impl Strategy<Value = Plan> {
-    let collective = prop_oneof![
-        Just(Collective::AllReduce),
-        Just(Collective::AllGather),
-        Just(Collective::ReduceScatter),
-        Just(Collective::Broadcast { root: Rank(1) }),
-    ];
+    let collective = prop::sample::select(Collective::all(Rank(1)).to_vec());
     (collective, 2u32..5, 1u32..4, 1u32..4, prop::collection::vec(1u32..4, 0..3)).prop_flat_map(
         |(collective, ranks, channels, chunks, scratch)| {
             let scratch: Vec<Scratch> = scratch
@@ -192,21 +187,27 @@ fn plans() -> impl Strategy<Value = Plan> {
 fn step(plan: &Plan, rank: Rank, seed: [u8; 8]) -> Step {
     let peer = |s: u8| Rank((rank.0 + 1 + u32::from(s) % (plan.ranks - 1)) % plan.ranks);
     let len = 1 + u32::from(seed[1] % 2);
-    let range = |s: u8, writable: bool| {
+    let range_of = |owner: Rank, s: u8, writable: bool| {
         let mut buffers = vec![Buffer::Output];
         buffers.extend((0..plan.scratch.len()).map(|i| Buffer::Scratch(i as u16)));
         if !writable {
             buffers.push(Buffer::Input);
         }
-        let long = |b: &Buffer| plan.buffer_chunks(*b).unwrap() >= len;
+        let given = |b: &Buffer| match b {
+            Buffer::Input => plan.collective.has_input(owner),
+            Buffer::Output => plan.collective.has_output(owner),
+            Buffer::Scratch(_) => true,
+        };
+        let long = |b: &Buffer| given(b) && plan.buffer_chunks(*b).unwrap() >= len;
         let fitting: Vec<Buffer> = buffers.into_iter().filter(long).collect();
         let buffer = *fitting.get(usize::from(s) % fitting.len().max(1))?;
         let start = u32::from(s / 8) % (plan.buffer_chunks(buffer).unwrap() - len + 1);
         Some(Range { buffer, start, len })
     };
+    let range = |s: u8, writable: bool| range_of(rank, s, writable);
     let place = |s: u8| {
-        let of = u32::from(s / 16) % plan.ranks;
-        Some(Place { rank: (of != rank.0).then_some(Rank(of)), range: range(s, false)? })
+        let of = Rank(u32::from(s / 16) % plan.ranks);
+        Some(Place { rank: (of != rank).then_some(of), range: range_of(of, s, false)? })
     };
     let (from, to) = (peer(seed[2]), peer(seed[3]));
     let made = (|| {

@@ -148,7 +148,10 @@ impl Places<'_> {
     }
 
     fn output_spans(&self, channel: u32) -> Vec<OutputSpan> {
-        let blocks = self.plan.collective.output_blocks(self.shape.ranks);
+        // A rank to which the collective gives no output may have passed no buffer for it.
+        let collective = self.plan.collective;
+        let given = collective.has_output(crate::types::Rank(self.shape.rank));
+        let blocks = if given { collective.output_blocks(self.shape.ranks) } else { 0 };
         let size = self.call.dtype.size() as u64;
         let span = |chunk: u32| OutputSpan {
             base: low_bits(self.call.output) + self.offset(chunk, channel),
