@@ -2,11 +2,16 @@
 //! goes wrong, and part.
 //!
 //! [`UniqueId`] names one that is about to form; [`Bootstrap`] is a rank's line to the others for as long as it lives, and its
-//! [`AsyncState`] is where every part of the engine learns that a rank has died, aborted or turned slow. [`debug`] is the log.
+//! [`AsyncState`] is where every part of the engine learns that a rank has died, aborted or turned slow. [`debug`] is the log. On top of
+//! them, with the feature `cuda`, `Communicator` queues operations on GPUs and `session` measures them; [`Mps`] lets processes share one.
 
 mod bootstrap;
 mod calls;
+#[cfg(feature = "cuda")]
+mod choice;
 mod client;
+#[cfg(feature = "cuda")]
+mod communicator;
 pub mod debug;
 pub mod env;
 mod error;
@@ -16,17 +21,23 @@ mod id;
 mod interface;
 mod link;
 mod mailbox;
+mod mps;
 mod operation;
 mod recorder;
 mod root;
+#[cfg(feature = "cuda")]
+pub mod session;
 mod split;
 mod watch;
 mod wire;
 
 pub use bootstrap::{Bootstrap, Options};
+#[cfg(feature = "cuda")]
+pub use communicator::Communicator;
 pub use error::CommError;
 pub use fingerprint::{Fingerprint, compare};
 pub use id::UniqueId;
+pub use mps::Mps;
 pub use operation::{Config, Operation, Scalar};
 pub use recorder::{CallState, FlightRecorder, Record};
 pub use split::{Group, group};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::error::CommError;
+use crate::plan::MAX_CHANNELS;
 use crate::types::{Collective, DType, Rank, RedOp};
 
 /// One call. Addresses are of device memory, counts in elements.
@@ -66,5 +68,27 @@ impl Default for Config {
             slot_bytes: 128 << 10,
             check_mismatch: false,
         }
+    }
+}
+
+impl Config {
+    /// # Errors
+    /// Values that no communicator can be made with.
+    pub fn check(&self) -> Result<(), CommError> {
+        let wrong = |why: String| Err(CommError::InvalidArgument(why));
+        if self.min_channels == 0 || self.min_channels > self.max_channels || self.max_channels > MAX_CHANNELS
+        {
+            return wrong(format!(
+                "channels from {} to {}; choose at least 1, at most {MAX_CHANNELS}, and no more at least than at most",
+                self.min_channels, self.max_channels
+            ));
+        }
+        if !self.slot_bytes.is_multiple_of(16) || !(16..=1 << 30).contains(&self.slot_bytes) {
+            return wrong(format!(
+                "a FIFO slot of {} bytes; choose a multiple of 16 up to 1 GiB",
+                self.slot_bytes
+            ));
+        }
+        Ok(())
     }
 }

@@ -29,6 +29,10 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RANKS)))]
     pub ranks: u32,
 
+    /// Each rank is a process of its own that launches for itself, instead of all ranks in one launch (CUDA; also under mpirun).
+    #[arg(long)]
+    pub procs: bool,
+
     /// Smallest size, with an optional K, M or G.
     #[arg(short = 'b', long = "minbytes", value_name = "SIZE", default_value = "32M")]
     pub min_bytes: Size,
@@ -128,6 +132,9 @@ impl Args {
                 self.ranks,
                 self.ranks - 1
             ));
+        }
+        if self.procs && self.backend == Backend::Cpu {
+            return Err("--procs is for --backend cuda".into());
         }
         if self.slot.is_some_and(|slot| slot.0 < 16 || slot.0 > 1 << 30) {
             return Err("--slot takes 16 bytes to 1G".into());

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use ringlab_engine::exec::{self, Backend, CheckReport, ExecError, Hardware, SessionSpec, WrongElement};
+use ringlab_engine::exec::{Backend, CheckReport, ExecError, Hardware, Session, SessionSpec, WrongElement};
 use ringlab_engine::plan::Plan;
 use ringlab_engine::types::{Collective, DType, RedOp};
 
 use crate::table::Cells;
 
+/// How a plan is made ready to run.
+pub type Opener = Box<dyn Fn(SessionSpec) -> Result<Box<dyn Session>, ExecError>>;
+
 /// What stays the same over all lines.
 pub struct Settings {
+    pub open: Opener,
     pub backend: Backend,
     pub plan: Plan,
     pub slot_bytes: usize,
@@ -82,7 +86,7 @@ pub fn measure(
         devices: settings.devices.clone(),
         trace_spans: 0,
     };
-    let mut session = exec::open(settings.backend, spec)?;
+    let mut session = (settings.open)(spec)?;
     session.fill(0)?;
     session.run(settings.warmup)?;
     let mut rounds_us = Vec::new();

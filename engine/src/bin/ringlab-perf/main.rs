@@ -2,6 +2,8 @@
 
 mod args;
 mod bench;
+#[cfg(feature = "cuda")]
+mod procs;
 mod report;
 mod table;
 
@@ -11,22 +13,27 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use ringlab_engine::exec::{Backend, ExecError, Hardware};
+use ringlab_engine::exec::{self, Backend, ExecError, Hardware};
 use ringlab_engine::plan;
 use ringlab_engine::types::{DType, RedOp};
 
 use self::args::Args;
-use self::bench::{Measured, Settings, Shape};
+use self::bench::{Measured, Opener, Settings, Shape};
 
 const WRONG: u8 = 1;
 const CANNOT_RUN: u8 = 3;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let mut args = Args::parse();
     if let Err(why) = args.validate() {
         Args::command().error(ErrorKind::ValueValidation, why).exit();
     }
-    match run(&args) {
+    let outcome = match place(&mut args) {
+        Ok(Where::Parent) => return start_ranks(&args),
+        Ok(Where::Rank { speaks, open }) => run(&args, speaks, open),
+        Err(why) => Err(why),
+    };
+    match outcome {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(WRONG),
         Err(why) => {
@@ -36,12 +43,58 @@ fn main() -> ExitCode {
     }
 }
 
+/// What this process is to do.
+enum Where {
+    /// Start a process for every rank.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "processes share GPUs"))]
+    Parent,
+    /// Measure: all ranks, or one of them. One process prints.
+    Rank { speaks: bool, open: Opener },
+}
+
+fn in_this_process(args: &Args) -> Where {
+    let backend = args.backend;
+    Where::Rank { speaks: true, open: Box::new(move |spec| exec::open(backend, spec)) }
+}
+
+#[cfg(feature = "cuda")]
+fn place(args: &mut Args) -> Result<Where, String> {
+    if args.backend == Backend::Cpu {
+        return Ok(in_this_process(args));
+    }
+    match procs::Place::of_this_process(args)? {
+        Some(place) => {
+            args.ranks = place.ranks();
+            let speaks = place.rank() == 0;
+            Ok(Where::Rank { speaks, open: Box::new(move |spec| place.open(spec)) })
+        }
+        None if args.procs => Ok(Where::Parent),
+        None => Ok(in_this_process(args)),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn place(args: &mut Args) -> Result<Where, String> {
+    Ok(in_this_process(args))
+}
+
+#[cfg(feature = "cuda")]
+fn start_ranks(args: &Args) -> ExitCode {
+    procs::parent(args)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn start_ranks(_args: &Args) -> ExitCode {
+    ExitCode::from(CANNOT_RUN)
+}
+
 /// Returns the number of wrong elements over all lines.
-fn run(args: &Args) -> Result<u64, String> {
+fn run(args: &Args, speaks: bool, open: Opener) -> Result<u64, String> {
     let collective = args.collective();
     let plan =
         plan::generate(args.algo, collective, args.ranks, args.channels()).map_err(|err| err.to_string())?;
     let settings = Settings {
+        open,
         backend: args.backend,
         plan,
         slot_bytes: args.slot_bytes(),
@@ -52,8 +105,15 @@ fn run(args: &Args) -> Result<u64, String> {
         warmup: args.warmup,
         checks: args.check,
     };
-    let mut run =
-        Run { settings, out: std::io::stdout(), rows: vec![], wrong: 0, busbw: vec![], hardware: None };
+    let mut run = Run {
+        settings,
+        speaks,
+        out: std::io::stdout(),
+        rows: vec![],
+        wrong: 0,
+        busbw: vec![],
+        hardware: None,
+    };
     run.introduce(args)?;
     for dtype in args.dtype.list(&DType::ALL) {
         for op in args.ops() {
@@ -67,6 +127,8 @@ fn run(args: &Args) -> Result<u64, String> {
 
 struct Run {
     settings: Settings,
+    /// Whether this process prints and writes: one of them does.
+    speaks: bool,
     out: std::io::Stdout,
     rows: Vec<serde_json::Value>,
     wrong: u64,
@@ -76,6 +138,9 @@ struct Run {
 
 impl Run {
     fn print(&mut self, text: &str) -> Result<(), String> {
+        if !self.speaks {
+            return Ok(());
+        }
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         written.map_err(|err| format!("cannot write the table: {err}"))
     }
@@ -89,6 +154,7 @@ impl Run {
         };
         let on = match backend {
             Backend::Cpu => "threads of this process".into(),
+            Backend::Cuda if args.procs => "a process a rank".into(),
             Backend::Cuda => format!("devices {devices:?}, rank r on the (r mod {})-th", devices.len()),
         };
         let text = format!(
@@ -125,7 +191,8 @@ impl Run {
         };
         self.print("\n")?;
         for (measured, place) in [(Some(&out_of_place), "out of place"), (in_place.as_ref(), "in place")] {
-            if let Some(w) = measured.and_then(|measured| measured.first_wrong.as_ref()) {
+            let wrong = measured.and_then(|measured| measured.first_wrong.as_ref());
+            if let Some(w) = wrong.filter(|_| self.speaks) {
                 eprintln!(
                     "{place}: rank {} element {}: expected {}, got {}",
                     w.rank, w.index, w.expected, w.got
@@ -158,7 +225,7 @@ impl Run {
             args.algo,
         );
         self.print(&text)?;
-        if let (Some(path), Some(hardware)) = (&args.json, &self.hardware) {
+        if let (Some(path), Some(hardware), true) = (&args.json, &self.hardware, self.speaks) {
             let file =
                 report::file(&self.settings, hardware, &args.algo.to_string(), self.rows, self.wrong, mean);
             let text = format!("{file:#}\n");

@@ -15,7 +15,7 @@ use crate::trace::{self, Origin, Trace};
 use crate::types::{Collective, Rank, RedOp};
 
 /// Outputs before a run: the CPU back end's pattern.
-const POISON: u8 = 0xA5;
+pub const POISON: u8 = 0xA5;
 
 const CLOCK: &str = "globaltimer of the first rank's device, from launch to launch";
 
@@ -171,31 +171,7 @@ impl CudaSession {
     }
 
     fn exact(&self, seed: u64, rank: Rank) -> image::Exact {
-        let SessionSpec { plan, op, block, .. } = &self.spec;
-        let exact = self.expectation(seed);
-        let root = plan.collective.root().map_or(0, |root| root.0);
-        let collective = match plan.collective {
-            Collective::AllReduce => 0,
-            Collective::AllGather => 1,
-            Collective::ReduceScatter => 2,
-            Collective::Broadcast { .. } => 3,
-            Collective::Reduce { .. } => 4,
-            Collective::AllToAll => 5,
-            Collective::Gather { .. } => 6,
-            Collective::Scatter { .. } => 7,
-            Collective::SendRecv => 8,
-        };
-        let op = RedOp::ALL.iter().position(|o| o == op).expect("every reduction is in ALL") as u32;
-        image::Exact {
-            seed,
-            block: *block,
-            op,
-            ranks: plan.ranks,
-            bits: exact.bits(),
-            collective,
-            root,
-            rank: rank.0,
-        }
+        exact_params(&self.spec, seed, rank)
     }
 
     fn expectation(&self, seed: u64) -> Exact {
@@ -289,6 +265,36 @@ impl CudaSession {
             spans,
             dropped,
         })
+    }
+}
+
+/// What `fill` and `check` are told about a rank. The number of ranks was found fit before.
+pub fn exact_params(spec: &SessionSpec, seed: u64, rank: Rank) -> image::Exact {
+    let SessionSpec { plan, op, block, .. } = spec;
+    let exact =
+        Exact::new(seed, spec.dtype, spec.op, plan.ranks).expect("`open` checked the number of ranks");
+    let root = plan.collective.root().map_or(0, |root| root.0);
+    let collective = match plan.collective {
+        Collective::AllReduce => 0,
+        Collective::AllGather => 1,
+        Collective::ReduceScatter => 2,
+        Collective::Broadcast { .. } => 3,
+        Collective::Reduce { .. } => 4,
+        Collective::AllToAll => 5,
+        Collective::Gather { .. } => 6,
+        Collective::Scatter { .. } => 7,
+        Collective::SendRecv => 8,
+    };
+    let op = RedOp::ALL.iter().position(|o| o == op).expect("every reduction is in ALL") as u32;
+    image::Exact {
+        seed,
+        block: *block,
+        op,
+        ranks: plan.ranks,
+        bits: exact.bits(),
+        collective,
+        root,
+        rank: rank.0,
     }
 }
 

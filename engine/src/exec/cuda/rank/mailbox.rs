@@ -35,6 +35,12 @@ pub struct Card {
     shape: (u32, u32, u64),
 }
 
+impl Card {
+    pub fn is_of_process_of(&self, other: &Card) -> bool {
+        self.process == other.process
+    }
+}
+
 pub struct Mailbox {
     memory: Memory,
     shape: Shape,

@@ -2,6 +2,7 @@
 //! rank's programs of a plan; FIFOs to the peers' memory carry everything, so no peer's user buffer has to be mapped.
 
 mod arena;
+mod buffers;
 mod mailbox;
 mod messages;
 mod programs;
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arena::Arena;
+pub(crate) use buffers::RankBuffers;
 pub use mailbox::Card;
 use mailbox::{Mailbox, ROLES, Reached};
 use programs::{Laid, Scratch};
@@ -39,12 +41,22 @@ pub struct Shape {
     pub slot_bytes: u64,
 }
 
+/// Which plan a call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    Standard {
+        algorithm: Algorithm,
+        channels: u32,
+    },
+    /// One that was given to the port before.
+    Given(usize),
+}
+
 /// A collective on the caller's buffers, as all ranks call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
     pub collective: Collective,
-    pub algorithm: Algorithm,
-    pub channels: u32,
+    pub schedule: Schedule,
     /// Elements.
     pub block: u64,
     pub dtype: DType,
@@ -132,8 +144,7 @@ const SCRATCH_CHUNKS: u64 = 2;
 enum Key {
     Collective {
         collective: Collective,
-        algorithm: Algorithm,
-        channels: u32,
+        schedule: Schedule,
         block: u64,
         dtype: DType,
         op: RedOp,
@@ -154,6 +165,7 @@ pub struct Port {
     neighbours: u32,
     deadline: Duration,
     arena: Arena,
+    given: Vec<Arc<Plan>>,
     ready: HashMap<Key, Arc<Ready>>,
     /// Whether a graph may hold launches: programs then stay for good.
     captured: bool,
@@ -204,6 +216,7 @@ impl Port {
         let words = |count: u64| Memory::zeroed(&device, count * 8);
         Ok(Port {
             arena: Arena::new(&device, ARENA_BYTES)?,
+            given: Vec::new(),
             ready: HashMap::new(),
             captured: false,
             last: Event::new(&device)?,
@@ -244,13 +257,12 @@ impl Port {
     pub fn collective(&mut self, call: &Call, stream: ForeignStream) -> Result<(), ExecError> {
         let _visit = Visit::begin(&self.device)?;
         let low = ((call.input % 16) as u8, (call.output % 16) as u8);
-        let Call { collective, algorithm, channels, block, dtype, op, in_place, .. } = *call;
-        let key = Key::Collective { collective, algorithm, channels, block, dtype, op, in_place, low };
+        let Call { collective, schedule, block, dtype, op, in_place, .. } = *call;
+        let key = Key::Collective { collective, schedule, block, dtype, op, in_place, low };
         let ready = match self.ready.get(&key) {
             Some(ready) => ready.clone(),
             None => {
-                let plan = generate(algorithm, collective, self.shape.ranks, channels)
-                    .map_err(|why| ExecError::Refused(why.to_string()))?;
+                let plan = self.plan(schedule, collective)?;
                 let scratch = self.scratch(&plan)?;
                 let laid = programs::collective(&self.shape, &plan, call, scratch, &self.endpoints)
                     .map_err(ExecError::Refused)?;
@@ -260,6 +272,42 @@ impl Port {
         };
         let base = |address: u64| address - address % 16;
         self.launch(&ready, [0, base(call.input), base(call.output)], stream)
+    }
+
+    /// Keeps a plan for [`Schedule::Given`]. Whether it computes its collective is the caller's concern, as in a session.
+    ///
+    /// # Errors
+    /// Refused when it is for other ranks or more channels than the port has.
+    pub fn give(&mut self, plan: &Plan) -> Result<Schedule, ExecError> {
+        if plan.ranks != self.shape.ranks || plan.channels > self.shape.channels {
+            return Err(ExecError::Refused(format!(
+                "the plan is for {} ranks and {} channels, the communicator has {} and at most {}",
+                plan.ranks, plan.channels, self.shape.ranks, self.shape.channels
+            )));
+        }
+        let known = self.given.iter().position(|given| **given == *plan);
+        Ok(Schedule::Given(known.unwrap_or_else(|| {
+            self.given.push(Arc::new(plan.clone()));
+            self.given.len() - 1
+        })))
+    }
+
+    fn plan(&self, schedule: Schedule, collective: Collective) -> Result<Arc<Plan>, ExecError> {
+        match schedule {
+            Schedule::Standard { algorithm, channels } => {
+                let plan = generate(algorithm, collective, self.shape.ranks, channels);
+                plan.map(Arc::new).map_err(|why| ExecError::Refused(why.to_string()))
+            }
+            Schedule::Given(number) => match self.given.get(number) {
+                Some(plan) if plan.collective == collective => Ok(plan.clone()),
+                Some(plan) => Err(ExecError::Refused(format!(
+                    "plan {number} is for {}, not for {}",
+                    plan.collective.name(),
+                    collective.name()
+                ))),
+                None => Err(ExecError::Refused(format!("no plan {number} was given to this rank"))),
+            },
+        }
     }
 
     /// Queues this rank's messages of one group on the caller's stream.
@@ -400,9 +448,26 @@ impl Port {
         Ok(())
     }
 
+    /// Waits for everything queued outside graphs. Bounded, since every kernel ends by its deadline.
+    pub fn finish(&self) -> Result<(), ExecError> {
+        let _visit = Visit::begin(&self.device)?;
+        if self.last_stream.is_none() { Ok(()) } else { self.last.finish() }
+    }
+
     /// Whether everything queued outside graphs has ended.
     pub fn is_idle(&self) -> Result<bool, ExecError> {
+        let _visit = Visit::begin(&self.device)?;
         if self.last_stream.is_none() { Ok(true) } else { self.last.has_passed() }
+    }
+
+    /// Payload bytes this rank's blocks carried to or from peers in the last launch. Only while the port is idle.
+    pub fn moved_bytes(&self, blocks: u32) -> Result<u64, ExecError> {
+        let _visit = Visit::begin(&self.device)?;
+        Ok(self.moved.values::<u64>(blocks.min(self.shape.channels) as usize)?.iter().sum())
+    }
+
+    pub(crate) fn device(&self) -> (&Arc<Device>, &DeviceInfo, Scope) {
+        (&self.device, &self.info, self.scope)
     }
 
     /// Whether a kernel of this port was stopped, and what its blocks were waiting for.

@@ -144,8 +144,7 @@ fn call_one(
     let output = other.as_ref().unwrap_or(&main);
     let call = Call {
         collective,
-        algorithm: Algorithm::Ring,
-        channels: 1 + (seed % 4) as u32,
+        schedule: Schedule::Standard { algorithm: Algorithm::Ring, channels: 1 + (seed % 4) as u32 },
         block,
         dtype,
         op,

@@ -1,0 +1,403 @@
+//! A rank's communicator over GPUs: finds its peers, maps their mailboxes, queues operations, notices failures, leaves in order.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::bootstrap::{Bootstrap, Options};
+use super::choice;
+use super::error::CommError;
+use super::id::UniqueId;
+use super::operation::{Config, Operation};
+use super::watch::{Event, Failure};
+use crate::exec::ExecError;
+use crate::exec::cuda::ForeignStream;
+use crate::exec::cuda::rank::{Abort, Call, Card, Message, Opening, Port, Schedule, Shape, Way};
+use crate::types::{Collective, Rank};
+
+/// How often a stopped kernel is looked for. With the news travelling over sockets it stays well under a second.
+const WATCH_EVERY: Duration = Duration::from_millis(100);
+
+/// How long memory that peers may still write to is kept after a failure. They stop within a second.
+const AFTERLIFE: Duration = Duration::from_secs(3);
+
+/// One rank of a communicator. Calls come from one thread at a time or are put in order by a lock; all ranks make the same collective
+/// calls in the same order.
+///
+/// Dropping it leaves the communicator. A process that holds several ranks of one communicator frees their memory when the last of
+/// them has left, since the others may still write to it.
+#[derive(Debug)]
+pub struct Communicator {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    rank: Rank,
+    ranks: u32,
+    device: u32,
+    config: Config,
+    bootstrap: Bootstrap,
+    /// `None` once the rank has left.
+    port: Mutex<Option<Port>>,
+    abort: Abort,
+    finalized: AtomicBool,
+    /// The same for all ranks of a communicator, different from all others of this process.
+    identity: [u8; 16],
+    /// Ranks in this process.
+    here: usize,
+}
+
+/// What every rank tells all others before they connect.
+#[derive(Debug, Serialize, Deserialize)]
+struct Introduction {
+    card: Card,
+    identity: [u8; 16],
+}
+
+impl Communicator {
+    /// Joins as `rank` of `ranks`, on CUDA device `device`; returns when all ranks are connected.
+    ///
+    /// # Errors
+    /// As [`Bootstrap::connect`]; [`CommError::InvalidUsage`] when the device or its memory cannot be used, and the other ranks then
+    /// get [`CommError::Remote`].
+    pub fn init(
+        id: &UniqueId,
+        ranks: u32,
+        rank: u32,
+        device: u32,
+        config: Config,
+    ) -> Result<Communicator, CommError> {
+        config.check()?;
+        let options = Options { deadline: config.setup_deadline, ..Options::default() };
+        Communicator::over(Bootstrap::connect_with(id, rank, ranks, options)?, device, config)
+    }
+
+    fn over(bootstrap: Bootstrap, device: u32, config: Config) -> Result<Communicator, CommError> {
+        let (rank, ranks) = (bootstrap.rank(), bootstrap.ranks());
+        let channels = config.max_channels;
+        let opening =
+            Opening::new(device, Shape { rank: rank.0, ranks, channels, slot_bytes: config.slot_bytes })?;
+        let own = Introduction { card: opening.card()?, identity: identity()? };
+        let own =
+            serde_json::to_vec(&own).map_err(|why| CommError::System(format!("writing a card: {why}")))?;
+        let all = bootstrap.allgather(&own, config.setup_deadline)?;
+        let read = |(rank, bytes): (usize, &Vec<u8>)| {
+            serde_json::from_slice::<Introduction>(bytes).map_err(|why| CommError::Remote {
+                rank: Rank(rank as u32),
+                why: format!("its card cannot be read ({why}); run the same build in all ranks"),
+            })
+        };
+        let all = all.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+        let identity = all[0].identity;
+        let cards: Vec<Card> = all.into_iter().map(|introduction| introduction.card).collect();
+        let here = cards.iter().filter(|card| card.is_of_process_of(&cards[rank.index()])).count();
+        let port = opening.connect(&cards, config.deadline)?;
+        // Whoever could not connect is known now, not at the first operation.
+        bootstrap.barrier(config.setup_deadline)?;
+        let abort = port.abort().clone();
+        let stop = abort.clone();
+        bootstrap.watch(move |event| {
+            if matches!(event, Event::Failed(_)) {
+                stop.raise();
+            }
+        });
+        let shared = Arc::new(Shared {
+            rank,
+            ranks,
+            device,
+            config,
+            bootstrap,
+            port: Mutex::new(Some(port)),
+            abort,
+            finalized: AtomicBool::new(false),
+            identity,
+            here,
+        });
+        watch(&shared)?;
+        Ok(Communicator { shared })
+    }
+
+    pub fn ranks(&self) -> u32 {
+        self.shared.ranks
+    }
+
+    pub fn rank(&self) -> u32 {
+        self.shared.rank.0
+    }
+
+    pub fn device(&self) -> u32 {
+        self.shared.device
+    }
+
+    /// Queues one group of this rank's operations on a stream of its device: collectives in order, then all sends and receives
+    /// together. Returns before they run.
+    ///
+    /// Buffers have to be what the operations say; nothing looks at them before the device does.
+    ///
+    /// # Errors
+    /// [`CommError::InvalidArgument`] and [`CommError::InvalidUsage`] before anything of the group is queued, as far as this rank can
+    /// tell; the failure of the communicator, if it has failed.
+    pub fn enqueue(&self, ops: &[Operation], stream: ForeignStream) -> Result<(), CommError> {
+        let shared = &self.shared;
+        shared.alive()?;
+        let mut port = shared.port();
+        let port = port.as_mut().ok_or_else(left)?;
+        let resident = port.resident_channels();
+        let mut calls = Vec::new();
+        let mut messages = Vec::new();
+        for op in ops {
+            match self.prepared(op, resident)? {
+                Prepared::Call(call) => calls.push(call),
+                Prepared::Message(message) => messages.push(message),
+                Prepared::Nothing => {}
+            }
+        }
+        for call in &calls {
+            port.collective(call, stream)?;
+        }
+        if !messages.is_empty() {
+            port.messages(&messages, stream)?;
+        }
+        Ok(())
+    }
+
+    fn prepared(&self, op: &Operation, resident: u32) -> Result<Prepared, CommError> {
+        let (rank, ranks) = (self.shared.rank, self.shared.ranks);
+        let peer_exists = |peer: Rank| {
+            if peer.0 < ranks {
+                return Ok(());
+            }
+            Err(CommError::InvalidArgument(format!("there is no rank {peer}: ranks are 0 to {}", ranks - 1)))
+        };
+        let message = |way, peer, address: u64, count: u64, size: usize| {
+            peer_exists(peer)?;
+            if address == 0 && count > 0 {
+                return Err(CommError::InvalidArgument(format!(
+                    "a message of {count} elements has a null buffer"
+                )));
+            }
+            Ok(Prepared::Message(Message { way, peer, address, bytes: count * size as u64 }))
+        };
+        match *op {
+            Operation::Send { to, buffer, count, dtype } => {
+                message(Way::Send, to, buffer, count, dtype.size())
+            }
+            Operation::Recv { from, buffer, count, dtype } => {
+                message(Way::Receive, from, buffer, count, dtype.size())
+            }
+            Operation::Collective { block: 0, .. } => Ok(Prepared::Nothing),
+            Operation::Collective { collective, send, recv, block, dtype, op, factor: _ } => {
+                if let Some(root) = collective.root() {
+                    peer_exists(root)?;
+                }
+                let bytes = block * dtype.size() as u64;
+                let in_place = is_in_place(collective, rank, send, recv, bytes);
+                let (algorithm, channels) =
+                    choice::choose(collective, ranks, bytes, &self.shared.config, resident)?;
+                let schedule = Schedule::Standard { algorithm, channels };
+                let (input, output) = (send, recv);
+                let call = Call { collective, schedule, block, dtype, op, input, output, in_place };
+                Ok(Prepared::Call(call))
+            }
+        }
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    pub(super) fn bootstrap(&self) -> &Bootstrap {
+        &self.shared.bootstrap
+    }
+
+    /// What the rank does with its port; the error of a communicator that has failed or been left.
+    pub(super) fn with_port<T>(
+        &self,
+        act: impl FnOnce(&mut Port) -> Result<T, ExecError>,
+    ) -> Result<T, CommError> {
+        self.shared.alive()?;
+        let mut port = self.shared.port();
+        Ok(act(port.as_mut().ok_or_else(left)?)?)
+    }
+
+    /// Divides the communicator; every rank calls it. Ranks of one colour form a new one, ordered by key, then old rank; no colour, none.
+    ///
+    /// # Errors
+    /// As [`Communicator::init`].
+    pub fn split(
+        &self,
+        color: Option<u32>,
+        key: i32,
+        config: Config,
+    ) -> Result<Option<Communicator>, CommError> {
+        self.shared.alive()?;
+        config.check()?;
+        let bootstrap = self.shared.bootstrap.split(color, key, config.setup_deadline)?;
+        bootstrap.map(|bootstrap| Communicator::over(bootstrap, self.shared.device, config)).transpose()
+    }
+
+    /// Waits until this rank's operations have ended and all ranks have come here. Every rank calls it, from threads of its own.
+    ///
+    /// # Errors
+    /// The failure of the communicator, or the ranks that did not come.
+    pub fn finalize(&self) -> Result<(), CommError> {
+        if self.shared.finalized.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.shared.farewell()
+    }
+
+    /// Ends the communicator for all ranks: kernels stop, and every rank's next call says why.
+    pub fn abort(&self, why: &str) {
+        self.shared.bootstrap.abort(why);
+        self.shared.abort.raise();
+    }
+
+    /// The first failure of this rank or a peer, if there was one.
+    pub fn async_error(&self) -> Option<CommError> {
+        self.shared.note_stall();
+        self.shared.bootstrap.state().failure().map(|failure| failure.error)
+    }
+}
+
+enum Prepared {
+    Call(Call),
+    Message(Message),
+    Nothing,
+}
+
+impl Shared {
+    fn port(&self) -> MutexGuard<'_, Option<Port>> {
+        self.port.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn alive(&self) -> Result<(), CommError> {
+        if self.finalized.load(Ordering::Acquire) {
+            return Err(left());
+        }
+        self.note_stall();
+        self.bootstrap.state().failure().map_or(Ok(()), |failure| Err(failure.error))
+    }
+
+    /// Makes the end of a kernel that was stopped at its deadline known to all ranks.
+    fn note_stall(&self) {
+        if !self.abort.is_raised() || self.bootstrap.state().has_failed() {
+            return;
+        }
+        let stalls = self.port().as_ref().and_then(Port::stalls).unwrap_or_default();
+        let list: Vec<String> = stalls.iter().map(ToString::to_string).collect();
+        let why = format!(
+            "rank {} waited {} s for its peers and stopped: {}",
+            self.rank,
+            self.config.deadline.as_secs_f64(),
+            if list.is_empty() { "no block left a record".into() } else { list.join("; ") }
+        );
+        self.bootstrap.abort(&why);
+        self.bootstrap.state().fail(Failure { rank: Some(self.rank), error: CommError::Timeout(why) });
+    }
+
+    fn farewell(&self) -> Result<(), CommError> {
+        if let Some(port) = self.port().as_ref() {
+            port.finish()?;
+        }
+        self.note_stall();
+        self.bootstrap.barrier(self.config.setup_deadline)?;
+        self.bootstrap.goodbye()
+    }
+
+    /// Leaves, and frees what peers can write to once they cannot any more.
+    fn leave(&self) {
+        let peaceful = self.finalized.swap(true, Ordering::AcqRel) || self.farewell().is_ok();
+        if !peaceful && self.ranks > 1 {
+            self.abort.raise();
+            std::thread::sleep(AFTERLIFE);
+        }
+        drop(self.port().take());
+    }
+}
+
+impl Drop for Communicator {
+    fn drop(&mut self) {
+        let shared = self.shared.clone();
+        if shared.here == 1 {
+            shared.leave();
+            return;
+        }
+        // Ranks of one thread leave one after the other: only the last may wait for the others.
+        let leaving = shared.clone();
+        let name = format!("ringlab-leave-{}", shared.rank);
+        match std::thread::Builder::new().name(name).spawn(move || leaving.leave()) {
+            Ok(handle) => wait_if_last(&shared, handle),
+            // Without a thread nothing can be waited for: memory that others may write to is rather kept.
+            Err(_) => std::mem::forget(shared),
+        }
+    }
+}
+
+/// By identity.
+type Leaves = HashMap<[u8; 16], Vec<JoinHandle<()>>>;
+
+/// Leaves of communicators that have further ranks in this process.
+static LEAVING: Mutex<Option<Leaves>> = Mutex::new(None);
+
+fn wait_if_last(shared: &Shared, handle: JoinHandle<()>) {
+    let all = {
+        let mut leaving = LEAVING.lock().unwrap_or_else(PoisonError::into_inner);
+        let leaving = leaving.get_or_insert_default();
+        let handles = leaving.entry(shared.identity).or_default();
+        handles.push(handle);
+        if handles.len() < shared.here {
+            Vec::new()
+        } else {
+            leaving.remove(&shared.identity).unwrap_or_default()
+        }
+    };
+    for handle in all {
+        // A panic has been printed; nothing is left to be done.
+        let _ = handle.join();
+    }
+}
+
+/// A thread that notices a kernel's stop although the rank makes no calls.
+fn watch(shared: &Arc<Shared>) -> Result<(), CommError> {
+    let weak: Weak<Shared> = Arc::downgrade(shared);
+    let look = move || {
+        while let Some(shared) = weak.upgrade() {
+            if shared.finalized.load(Ordering::Acquire) || shared.bootstrap.state().has_failed() {
+                return;
+            }
+            shared.note_stall();
+            drop(shared);
+            std::thread::sleep(WATCH_EVERY);
+        }
+    };
+    std::thread::Builder::new()
+        .name(format!("ringlab-watch-{}", shared.rank))
+        .spawn(look)
+        .map(drop)
+        .map_err(|why| CommError::System(format!("cannot start rank {}'s watchdog: {why}", shared.rank)))
+}
+
+/// Whether input and output share memory as the collective defines it.
+fn is_in_place(collective: Collective, rank: Rank, send: u64, recv: u64, block_bytes: u64) -> bool {
+    let (input, output) = collective.in_place_offsets(rank);
+    collective.alias().is_some()
+        && send.wrapping_sub(u64::from(input) * block_bytes)
+            == recv.wrapping_sub(u64::from(output) * block_bytes)
+}
+
+fn identity() -> Result<[u8; 16], CommError> {
+    let mut bytes = [0; 16];
+    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())
+        .map_err(|why| CommError::System(format!("no random bytes for a communicator: {why}")))?;
+    Ok(bytes)
+}
+
+fn left() -> CommError {
+    CommError::InvalidUsage("this rank has left the communicator; make a new one".into())
+}
