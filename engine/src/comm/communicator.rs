@@ -10,9 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::bootstrap::{Bootstrap, Options};
 use super::choice;
+use super::debug::log;
 use super::error::CommError;
+use super::fingerprint::{self, Fingerprint};
 use super::id::UniqueId;
 use super::operation::{Config, Operation};
+use super::recorder::FlightRecorder;
 use super::watch::{Event, Failure};
 use crate::exec::ExecError;
 use crate::exec::cuda::ForeignStream;
@@ -22,8 +25,11 @@ use crate::types::{Collective, Rank};
 /// How often a stopped kernel is looked for. With the news travelling over sockets it stays well under a second.
 const WATCH_EVERY: Duration = Duration::from_millis(100);
 
+/// Calls the flight recorder keeps.
+const RECORDED_CALLS: usize = 256;
+
 /// How long memory that peers may still write to is kept after a failure. They stop within a second.
-const AFTERLIFE: Duration = Duration::from_secs(3);
+const AFTERLIFE: Duration = Duration::from_millis(1500);
 
 /// One rank of a communicator. Calls come from one thread at a time or are put in order by a lock; all ranks make the same collective
 /// calls in the same order.
@@ -45,6 +51,7 @@ struct Shared {
     /// `None` once the rank has left.
     port: Mutex<Option<Port>>,
     abort: Abort,
+    recorder: Arc<FlightRecorder>,
     finalized: AtomicBool,
     /// The same for all ranks of a communicator, different from all others of this process.
     identity: [u8; 16],
@@ -100,10 +107,13 @@ impl Communicator {
         // Whoever could not connect is known now, not at the first operation.
         bootstrap.barrier(config.setup_deadline)?;
         let abort = port.abort().clone();
-        let stop = abort.clone();
+        let recorder = Arc::new(FlightRecorder::new(rank, RECORDED_CALLS));
+        let (stop, black_box) = (abort.clone(), recorder.clone());
         bootstrap.watch(move |event| {
-            if matches!(event, Event::Failed(_)) {
+            if let Event::Failed(failure) = event {
                 stop.raise();
+                black_box.fail_open(&failure.error.to_string());
+                log!(Warn, Init, "rank {rank}: {}; its last calls:\n{black_box}", failure.error);
             }
         });
         let shared = Arc::new(Shared {
@@ -114,6 +124,7 @@ impl Communicator {
             bootstrap,
             port: Mutex::new(Some(port)),
             abort,
+            recorder,
             finalized: AtomicBool::new(false),
             identity,
             here,
@@ -145,6 +156,22 @@ impl Communicator {
     pub fn enqueue(&self, ops: &[Operation], stream: ForeignStream) -> Result<(), CommError> {
         let shared = &self.shared;
         shared.alive()?;
+        let sequences: Vec<u64> = ops.iter().map(|op| shared.recorder.enqueued(op)).collect();
+        let queued = self.queue(ops, stream);
+        for sequence in sequences {
+            match &queued {
+                Ok(()) => shared.recorder.launched(sequence),
+                Err(why) => shared.recorder.failed(sequence, &why.to_string()),
+            }
+        }
+        queued
+    }
+
+    fn queue(&self, ops: &[Operation], stream: ForeignStream) -> Result<(), CommError> {
+        let shared = &self.shared;
+        if shared.config.check_mismatch {
+            shared.compare(ops)?;
+        }
         let mut port = shared.port();
         let port = port.as_mut().ok_or_else(left)?;
         let resident = port.resident_channels();
@@ -258,6 +285,16 @@ impl Communicator {
         self.shared.abort.raise();
     }
 
+    /// The last calls of this rank and how far each came, as JSON ([`FlightRecorder::to_json`]).
+    pub fn flight_record(&self) -> String {
+        let port = self.shared.port();
+        if port.as_ref().is_some_and(|port| port.is_idle().unwrap_or(false)) && !self.shared.abort.is_raised()
+        {
+            self.shared.recorder.settle();
+        }
+        self.shared.recorder.to_json()
+    }
+
     /// The first failure of this rank or a peer, if there was one.
     pub fn async_error(&self) -> Option<CommError> {
         self.shared.note_stall();
@@ -282,6 +319,21 @@ impl Shared {
         }
         self.note_stall();
         self.bootstrap.state().failure().map_or(Ok(()), |failure| Err(failure.error))
+    }
+
+    /// Whether all ranks ask for the same, and every message has its other end. Every rank calls it with its group.
+    fn compare(&self, ops: &[Operation]) -> Result<(), CommError> {
+        let own: Vec<_> = ops.iter().map(|op| Fingerprint::of(op, self.rank)).collect();
+        let all = self.bootstrap.allgather(&Fingerprint::encode(&own), self.config.deadline)?;
+        let mut prints = Vec::with_capacity(all.len());
+        for (rank, bytes) in (0..).zip(&all) {
+            prints.push(Fingerprint::decode(bytes).ok_or_else(|| CommError::Remote {
+                rank: Rank(rank),
+                why: "its description of a call cannot be read; run the same build in all ranks".into(),
+            })?);
+        }
+        // Each rank lays out its own programs, and what it sends does not depend on where its buffers are.
+        fingerprint::compare(&prints, false).map_or(Ok(()), |text| Err(CommError::InvalidUsage(text.en)))
     }
 
     /// Makes the end of a kernel that was stopped at its deadline known to all ranks.

@@ -165,6 +165,17 @@ impl FlightRecorder {
         }
     }
 
+    /// Every call on the device's queue has ended: the queue is empty. When each ended is not known, so the time is now.
+    pub fn settle(&self) {
+        let now = self.now();
+        for record in &mut self.lock().records {
+            if record.state == CallState::Launched {
+                record.state = CallState::Done;
+                record.ended_ns = Some(now);
+            }
+        }
+    }
+
     fn change(&self, sequence: u64, change: impl FnOnce(&mut Record)) {
         let mut ring = self.lock();
         let Some(first) = ring.records.front().map(|record| record.sequence) else { return };
