@@ -1,12 +1,15 @@
 //! The alpha-beta model: what a transfer costs, and closed forms of what the standard plans cost. [`crate::sim`] uses the same numbers
 //! step by step, so the two can be held against each other.
 
+mod closed;
+mod estimate;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Algorithm;
-use crate::types::Collective;
+pub use closed::{ClosedForm, closed_form};
+pub use estimate::estimate;
 
 /// A machine as a few numbers. Bandwidths in GB/s, 10^9 bytes per second, which is bytes per nanosecond.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,51 +63,4 @@ impl SimModel {
     pub fn gather_ns(&self, peers: u32, bytes: f64) -> f64 {
         self.transfer_ns(bytes).max(f64::from(peers) * bytes / self.injection_gbps)
     }
-}
-
-/// Nanoseconds of a standard plan for a block of `block_bytes` that is one tile, without the work in local memory; `None` where
-/// [`crate::plan::generate`] has no such plan. Broadcast along the ring is one hop after the other: with one tile there is nothing to
-/// overlap.
-pub fn estimate(
-    algorithm: Algorithm,
-    collective: Collective,
-    ranks: u32,
-    block_bytes: u64,
-    model: &SimModel,
-) -> Option<f64> {
-    if ranks == 0 || !algorithm.supports(collective) {
-        return None;
-    }
-    if ranks == 1 {
-        return Some(model.step_ns);
-    }
-    let (n, peers, block) = (f64::from(ranks), ranks - 1, block_bytes as f64);
-    let hop = |bytes: f64| model.step_ns + model.transfer_ns(bytes) + model.alpha_ns;
-    // Signals to all peers, then waits for all.
-    let barrier = 2.0 * f64::from(peers) * model.step_ns + model.alpha_ns;
-    // Signals from all to the root before it reads, and from the root to all after.
-    let to_root = 2.0 * f64::from(peers) * model.step_ns + 2.0 * model.alpha_ns;
-    let pull = |bytes: f64| model.step_ns + model.gather_ns(peers, bytes) + model.alpha_ns;
-    Some(match (algorithm, collective) {
-        (Algorithm::Ring, Collective::AllReduce) => 2.0 * f64::from(peers) * hop(block / n),
-        (Algorithm::Ring, _) => f64::from(peers) * hop(block),
-        (Algorithm::OneShot, Collective::AllReduce | Collective::ReduceScatter) => {
-            2.0 * barrier + pull(block)
-        }
-        // One copy after the other.
-        (Algorithm::OneShot, Collective::AllGather) => 2.0 * barrier + f64::from(peers) * hop(block),
-        (Algorithm::OneShot, Collective::Broadcast { .. } | Collective::Scatter { .. }) => {
-            2.0 * (model.alpha_ns + model.step_ns) + pull(block)
-        }
-        (Algorithm::OneShot, Collective::Reduce { .. }) => to_root + pull(block),
-        (Algorithm::OneShot, Collective::Gather { .. }) => to_root + f64::from(peers) * hop(block),
-        (Algorithm::OneShot, Collective::AllToAll) => 2.0 * barrier + f64::from(peers) * hop(block),
-        (Algorithm::OneShot, Collective::SendRecv) => {
-            2.0 * (model.alpha_ns + 2.0 * model.step_ns) + hop(block)
-        }
-        (Algorithm::TwoShot, Collective::AllReduce) => {
-            3.0 * barrier + pull(block / n) + f64::from(peers) * hop(block / n)
-        }
-        (Algorithm::TwoShot, _) => 3.0 * barrier + pull(block / n) + f64::from(peers) * hop(block / n),
-    })
 }

@@ -80,7 +80,7 @@ proptest! {
 /// Messages of many tiles wrap every FIFO many times.
 #[test]
 fn a_long_message_through_small_slots_is_exact() {
-    for algorithm in Algorithm::ALL {
+    for algorithm in Algorithm::ALL.into_iter().filter(|a| a.supports(Collective::AllReduce)) {
         let spec = SessionSpec {
             plan: plan::generate(algorithm, Collective::AllReduce, 4, 2).unwrap(),
             block: 1_000_003,

@@ -60,7 +60,7 @@ fn bad_flags_and_what_cannot_run_have_their_own_exit_codes() {
     };
     fails("-b 2K -e 1K", 2, "-b 2048 is above -e 1024");
     fails("-d int8", 2, "float, half, bfloat16, int32, int64, all");
-    fails("--algo tree", 2, "ring, one_shot, two_shot");
+    fails("--algo bush", 2, "ring, one_shot, two_shot");
     fails("-g 65", 2, "1..=64");
     fails("-x", 2, "-x");
     fails("-g 2 --collective all_gather --algo two_shot", 3, "two_shot");

@@ -2,7 +2,10 @@
 //! clocks or symbols.
 
 use proptest::prelude::*;
-use ringlab_engine::plan::{Algorithm, Buffer, Place, Plan, Range, SLOTS, Step, generate};
+use ringlab_engine::cost::{ClosedForm, closed_form};
+use ringlab_engine::plan::{
+    Algorithm, Buffer, MAX_CHANNELS, MAX_RANKS, Place, Plan, Range, SLOTS, Step, generate,
+};
 use ringlab_engine::types::{Alias, ChannelId, Collective, Rank};
 use ringlab_engine::verify::verify;
 
@@ -19,35 +22,41 @@ fn placements(collective: Collective) -> &'static [bool] {
     if collective.alias().is_some() { &[false, true] } else { &[false] }
 }
 
+/// In place and out of place, and at the cost that its closed form says.
+fn check(algorithm: Algorithm, collective: Collective, ranks: u32, channels: u32) {
+    let Ok(plan) = generate(algorithm, collective, ranks, channels) else {
+        assert!(!algorithm.supports(collective));
+        assert_eq!(closed_form(algorithm, collective, ranks, channels), None);
+        return;
+    };
+    for &in_place in placements(collective) {
+        let what = format!("{} of {ranks}, {channels} channels, in place {in_place}", plan.name);
+        let proof = verify(&plan, in_place).unwrap_or_else(|refusal| panic!("{what}: {refusal}"));
+        let counted = ClosedForm { longest_chain: proof.longest_chain, busiest: proof.busiest };
+        assert_eq!(closed_form(algorithm, collective, ranks, channels), Some(counted), "{what}");
+    }
+}
+
 #[test]
-fn every_generated_plan_verifies_in_and_out_of_place() {
+fn every_generated_plan_verifies_and_costs_what_its_closed_form_says() {
     for ranks in 1..=16 {
         for channels in 1..=4 {
             for collective in collectives(ranks) {
                 for algorithm in Algorithm::ALL {
-                    let Ok(plan) = generate(algorithm, collective, ranks, channels) else {
-                        assert!(!algorithm.supports(collective));
-                        continue;
-                    };
-                    for &in_place in placements(collective) {
-                        let what =
-                            format!("{} of {ranks}, {channels} channels, in place {in_place}", plan.name);
-                        let proof = verify(&plan, in_place);
-                        let proof = proof.unwrap_or_else(|refusal| panic!("{what}: {refusal}"));
-                        // Of the direct plans, some ask more than its share of one rank.
-                        let heavy = match algorithm {
-                            Algorithm::Ring => false,
-                            Algorithm::OneShot => matches!(
-                                collective,
-                                Collective::AllReduce
-                                    | Collective::Broadcast { .. }
-                                    | Collective::Reduce { .. }
-                            ),
-                            Algorithm::TwoShot => matches!(collective, Collective::Broadcast { .. }),
-                        };
-                        assert_eq!(proof.is_optimal(), ranks <= 2 || !heavy, "{what}");
-                    }
+                    check(algorithm, collective, ranks, channels);
                 }
+            }
+        }
+    }
+}
+
+/// Around powers of two, and up to the limits.
+#[test]
+fn larger_plans_verify_too() {
+    for ranks in [17, 31, 32, 33, 48, MAX_RANKS] {
+        for collective in Collective::all(Rank(ranks * 2 / 3)) {
+            for algorithm in Algorithm::ALL {
+                check(algorithm, collective, ranks, MAX_CHANNELS - ranks % 2);
             }
         }
     }

@@ -9,6 +9,7 @@ pub mod text;
 mod wellformed;
 
 pub use generate::{Algorithm, GenerateError, MAX_CHANNELS, MAX_RANKS, generate};
+pub(crate) use generate::{chunks, core_ranks, exchange_groups, tree_children, tree_degree, tree_depth};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use wellformed::operands;

@@ -84,7 +84,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "all_reduce", value_parser = collective)]
     collective: Collective,
 
-    /// ring, one_shot or two_shot.
+    /// ring, one_shot, two_shot, chain, tree, halving_doubling, pairwise or exchange.
     #[arg(long, value_name = "NAME", default_value = "ring")]
     pub algo: Algorithm,
 

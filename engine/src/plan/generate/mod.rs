@@ -1,8 +1,12 @@
 //! The standard schedules: which there are, and how a plan is put together from one rank's steps.
 
+mod chain;
 mod direct;
+mod exchange;
+mod halving;
 mod of;
 mod ring;
+mod tree;
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +14,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use self::of::{Of, at, copy, own};
-use super::{Buffer, Plan, Program, Scratch, VERSION};
+use super::{Buffer, Plan, Program, Scratch, Step, VERSION};
 use crate::text::Text;
 use crate::types::{ChannelId, Collective, Rank, UnknownName};
 
@@ -28,16 +32,42 @@ pub enum Algorithm {
     OneShot,
     /// Each rank first produces one part, then all read the parts of all: two steps, fewest bytes.
     TwoShot,
+    /// From rank to rank in chunks that follow each other closely; all-reduce goes up the chain adding and down it again with the sum.
+    Chain,
+    /// NCCL's double binary tree, one tree for the even channels and one for the odd: fewest steps through FIFOs, and with an even
+    /// number of channels no rank carries more than two blocks each way.
+    Tree,
+    /// All-reduce as recursive halving (reduce-scatter), then recursive doubling (all-gather): few steps and few bytes.
+    HalvingDoubling,
+    /// Step k exchanges with the ranks k places ahead and behind, one block at a time.
+    Pairwise,
+    /// Every rank sends its blocks straight to each peer's FIFO and folds what arrives in rank order: one hop, no access to a peer's
+    /// buffers, and the same bits on all ranks.
+    Exchange,
 }
 
 impl Algorithm {
-    pub const ALL: [Algorithm; 3] = [Algorithm::Ring, Algorithm::OneShot, Algorithm::TwoShot];
+    pub const ALL: [Algorithm; 8] = [
+        Algorithm::Ring,
+        Algorithm::OneShot,
+        Algorithm::TwoShot,
+        Algorithm::Chain,
+        Algorithm::Tree,
+        Algorithm::HalvingDoubling,
+        Algorithm::Pairwise,
+        Algorithm::Exchange,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
             Algorithm::Ring => "ring",
             Algorithm::OneShot => "one_shot",
             Algorithm::TwoShot => "two_shot",
+            Algorithm::Chain => "chain",
+            Algorithm::Tree => "tree",
+            Algorithm::HalvingDoubling => "halving_doubling",
+            Algorithm::Pairwise => "pairwise",
+            Algorithm::Exchange => "exchange",
         }
     }
 
@@ -48,10 +78,23 @@ impl Algorithm {
                 "环上每一站都要用到或加上经过的数据，而这里各 rank 的数据互不相干",
                 "on a ring every rank uses or adds to what passes, and here each rank has its own data",
             ),
-            Algorithm::OneShot => ("它适用于所有集合操作", "it serves every collective"),
+            Algorithm::OneShot | Algorithm::Exchange => {
+                ("它适用于所有集合操作", "it serves every collective")
+            }
             Algorithm::TwoShot => (
                 "它分两个阶段，而这个操作只需要一个",
                 "it has two phases, and this collective needs only one",
+            ),
+            Algorithm::Chain | Algorithm::Tree => (
+                "它把一个向量汇到一处或从一处分发，只适用于 all_reduce、reduce 和 broadcast",
+                "it brings one vector together or spreads it, as all_reduce, reduce and broadcast do",
+            ),
+            Algorithm::HalvingDoubling => {
+                ("它是 all_reduce 的两个阶段合在一起", "it is the two phases of an all_reduce put together")
+            }
+            Algorithm::Pairwise => (
+                "它把各不相同的块送到各个 rank，而这里大家要的是同样的数据",
+                "it takes different blocks to different ranks, and here all want the same data",
             ),
         }
     }
@@ -59,7 +102,7 @@ impl Algorithm {
     /// Whether [`generate`] has a schedule of this kind for the collective.
     pub const fn supports(self, collective: Collective) -> bool {
         match self {
-            Algorithm::OneShot => true,
+            Algorithm::OneShot | Algorithm::Exchange => true,
             Algorithm::Ring => matches!(
                 collective,
                 Collective::AllReduce
@@ -69,6 +112,18 @@ impl Algorithm {
                     | Collective::Reduce { .. }
             ),
             Algorithm::TwoShot => matches!(collective, Collective::AllReduce | Collective::Broadcast { .. }),
+            Algorithm::Chain | Algorithm::Tree => matches!(
+                collective,
+                Collective::AllReduce | Collective::Broadcast { .. } | Collective::Reduce { .. }
+            ),
+            Algorithm::HalvingDoubling => matches!(collective, Collective::AllReduce),
+            Algorithm::Pairwise => matches!(
+                collective,
+                Collective::AllToAll
+                    | Collective::Gather { .. }
+                    | Collective::Scatter { .. }
+                    | Collective::SendRecv
+            ),
         }
     }
 }
@@ -85,7 +140,7 @@ impl FromStr for Algorithm {
         Algorithm::ALL.into_iter().find(|a| a.name() == s).ok_or_else(|| UnknownName {
             what: "algorithm",
             got: s.into(),
-            known: "ring, one_shot, two_shot",
+            known: "ring, one_shot, two_shot, chain, tree, halving_doubling, pairwise, exchange",
         })
     }
 }
@@ -130,7 +185,7 @@ impl GenerateError {
     }
 }
 
-/// The plan of an algorithm for a collective. Every plan it returns verifies in place and out of place.
+/// The plan of an algorithm for a collective. Every plan it returns verifies out of place and, where there is such a thing, in place.
 pub fn generate(
     algorithm: Algorithm,
     collective: Collective,
@@ -152,44 +207,62 @@ pub fn generate(
         return Err(GenerateError::Unsupported { algorithm, collective });
     }
     let chunks = chunks(algorithm, collective, ranks);
-    let scratch = match (algorithm, collective) {
-        (Algorithm::OneShot, Collective::AllReduce) if ranks > 1 => {
-            vec![Scratch { name: "sum".into(), chunks: 1 }]
-        }
-        _ => Vec::new(),
-    };
     let mut programs = Vec::with_capacity((ranks * channels) as usize);
     for rank in (0..ranks).map(Rank) {
-        let steps = if ranks == 1 {
-            vec![copy(own(Buffer::Input, 0), at(Buffer::Output, 0))]
-        } else {
-            let of = Of { rank: rank.0, ranks };
-            match algorithm {
-                Algorithm::Ring => of.ring(collective),
-                Algorithm::OneShot => of.one_shot(collective),
-                Algorithm::TwoShot => of.two_shot(collective),
-            }
-        };
         for channel in (0..channels).map(ChannelId) {
-            programs.push(Program { rank, channel, steps: steps.clone() });
+            let steps = steps(algorithm, collective, Of { rank: rank.0, ranks }, channel);
+            programs.push(Program { rank, channel, steps });
         }
     }
     let name = format!("{algorithm}_{}", collective.name());
+    let scratch = scratch(algorithm, collective, ranks);
     Ok(Plan { version: VERSION, name, collective, ranks, channels, chunks, scratch, programs })
 }
 
+fn steps(algorithm: Algorithm, collective: Collective, of: Of, channel: ChannelId) -> Vec<Step> {
+    if of.ranks == 1 {
+        return vec![copy(own(Buffer::Input, 0), at(Buffer::Output, 0))];
+    }
+    match algorithm {
+        Algorithm::Ring => of.ring(collective),
+        Algorithm::OneShot => of.one_shot(collective),
+        Algorithm::TwoShot => of.two_shot(collective),
+        Algorithm::Chain => of.chain(collective),
+        Algorithm::Tree => of.tree(collective, channel),
+        Algorithm::HalvingDoubling => of.halving_doubling(),
+        Algorithm::Pairwise => of.pairwise(collective),
+        Algorithm::Exchange => of.exchange(collective),
+    }
+}
+
+fn scratch(algorithm: Algorithm, collective: Collective, ranks: u32) -> Vec<Scratch> {
+    let needed = match (algorithm, collective) {
+        (Algorithm::OneShot, Collective::AllReduce) | (Algorithm::Tree, Collective::Reduce { .. }) => true,
+        (Algorithm::Exchange, collective) => collective.reduces(),
+        _ => false,
+    };
+    if needed && ranks > 1 { vec![Scratch { name: "sum".into(), chunks: 1 }] } else { Vec::new() }
+}
+
 /// Chunks per block of a generated plan.
-pub(super) const fn chunks(algorithm: Algorithm, collective: Collective, ranks: u32) -> u32 {
+pub(crate) const fn chunks(algorithm: Algorithm, collective: Collective, ranks: u32) -> u32 {
     match (algorithm, collective) {
+        (_, _) if ranks == 1 => 1,
         (Algorithm::Ring, Collective::AllReduce) | (Algorithm::TwoShot, _) => ranks,
+        (Algorithm::Chain, Collective::AllReduce) => chain::CHUNKS,
+        (Algorithm::Tree, Collective::AllReduce) => tree::CHUNKS,
+        (Algorithm::HalvingDoubling, _) => halving::core(ranks),
         _ => 1,
     }
 }
 
+/// What [`crate::cost`] needs to know of how plans are made.
+pub(crate) use halving::{core as core_ranks, groups as exchange_groups};
+pub(crate) use tree::{children as tree_children, degree as tree_degree, depth as tree_depth};
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Step;
 
     #[test]
     fn the_ring_of_four_is_ncclss() {
@@ -208,6 +281,7 @@ mod tests {
     fn what_makes_no_sense_is_refused_with_a_way_out() {
         let err = |a, c, n, ch| generate(a, c, n, ch).unwrap_err().to_string();
         assert!(err(Algorithm::TwoShot, Collective::AllGather, 4, 1).contains("use ring or one_shot"));
+        assert!(err(Algorithm::Tree, Collective::AllToAll, 4, 1).contains("use one_shot or pairwise"));
         assert!(err(Algorithm::Ring, Collective::AllReduce, 0, 1).contains("1 to 64"));
         assert!(err(Algorithm::Ring, Collective::AllReduce, 65, 1).contains("1 to 64"));
         assert!(err(Algorithm::Ring, Collective::AllReduce, 2, 33).contains("1 to 32"));

@@ -3,6 +3,10 @@
 use crate::plan::{Buffer, Place, Range, Step};
 use crate::types::Rank;
 
+pub fn range(buffer: Buffer, start: u32, len: u32) -> Range {
+    Range { buffer, start, len }
+}
+
 pub fn at(buffer: Buffer, start: u32) -> Range {
     Range { buffer, start, len: 1 }
 }

@@ -102,10 +102,18 @@ fn the_parametric_texts_are_the_generated_plans() {
 #[test]
 fn the_largest_standard_texts_fit_the_bounds() {
     for algorithm in Algorithm::ALL {
-        let text = parametric(algorithm, Collective::AllReduce, 64, 32, Lang::En).unwrap();
+        let all_reduces = algorithm.supports(Collective::AllReduce);
+        let collective = if all_reduces { Collective::AllReduce } else { Collective::AllToAll };
+        let text = parametric(algorithm, collective, 64, 32, Lang::En).unwrap();
         match parse(&text) {
             Ok(parsed) => assert_eq!(parsed.plan.programs.len(), 64 * 32),
-            Err(error) => assert!(error.message.en.contains("expands to more than 262144 steps"), "{error}"),
+            Err(error) => {
+                // Without loops, 64 ranks are too long a text.
+                let written_out = matches!(algorithm, Algorithm::Tree | Algorithm::HalvingDoubling);
+                let bound =
+                    if written_out { "the limit is 65536" } else { "expands to more than 262144 steps" };
+                assert!(error.message.en.contains(bound), "{error}");
+            }
         }
     }
 }
