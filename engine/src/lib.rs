@@ -1,7 +1,7 @@
 //! The Ringlab collective engine. See README.md for where to start.
 //!
 //! Pure (no operating system, compiles to WebAssembly): [`types`], [`data`], [`plan`], [`verify`], [`cost`], [`sim`],
-//! [`trace`]. Native (feature `native`): [`comm`], [`exec`].
+//! [`trace`], [`tuner`]. Native (feature `native`): [`comm`], [`exec`].
 
 mod collective;
 #[cfg(feature = "native")]
@@ -14,5 +14,6 @@ pub mod plan;
 pub mod sim;
 pub mod text;
 pub mod trace;
+pub mod tuner;
 pub mod types;
 pub mod verify;
