@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use ringlab_engine::exec::cuda::devices;
-use ringlab_engine::exec::{self, Backend, ExecError, Session, SessionSpec, Stall, WaitKind};
+use ringlab_engine::exec::{self, Backend, ExecError, KernelChoice, Session, SessionSpec, Stall, WaitKind};
 use ringlab_engine::plan::{Algorithm, Plan, Step, generate};
 use ringlab_engine::types::{ChannelId, Collective, DType, Rank, RedOp};
 
@@ -37,6 +37,8 @@ fn spec(plan: Plan, block: u64) -> SessionSpec {
         deadline: Duration::from_secs(5),
         devices: vec![0],
         trace_spans: 100_000,
+        // The specialised kernel has tests of its own.
+        kernel: KernelChoice::Interpreter,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ringlab_engine::exec::cpu::{self, open_unverified};
-use ringlab_engine::exec::{ExecError, Session, SessionSpec, Stall, WaitKind};
+use ringlab_engine::exec::{ExecError, KernelChoice, Session, SessionSpec, Stall, WaitKind};
 use ringlab_engine::plan::{self, Buffer, Place, Plan, Program, Range, Scratch, Step};
 use ringlab_engine::types::{ChannelId, Collective, DType, Rank, RedOp};
 
@@ -93,6 +93,7 @@ fn spec(plan: Plan, block: u64) -> SessionSpec {
         deadline: Duration::from_secs(20),
         devices: vec![],
         trace_spans: 100_000,
+        kernel: KernelChoice::Auto,
     }
 }
 

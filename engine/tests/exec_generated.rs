@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use ringlab_engine::exec::{self, Backend, SessionSpec};
+use ringlab_engine::exec::{self, Backend, KernelChoice, SessionSpec};
 use ringlab_engine::plan::{self, Algorithm};
 use ringlab_engine::types::{Collective, DType, Rank, RedOp};
 
@@ -38,6 +38,7 @@ fn specs() -> impl Strategy<Value = SessionSpec> {
                     deadline: Duration::from_secs(60),
                     devices: vec![],
                     trace_spans: 50_000,
+                    kernel: KernelChoice::Auto,
                 }
             },
         )
@@ -91,6 +92,7 @@ fn a_long_message_through_small_slots_is_exact() {
             deadline: Duration::from_secs(60),
             devices: vec![],
             trace_spans: 0,
+            kernel: KernelChoice::Auto,
         };
         let mut session = exec::open(Backend::Cpu, spec).unwrap();
         session.fill(11).unwrap();

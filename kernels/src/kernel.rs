@@ -57,11 +57,43 @@ pub enum Scope {
     System,
 }
 
+/// Buffers on one side of a specialisation: it is unrolled for a few.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Count {
+    /// 1 to [`Count::MOST_UNROLLED`].
+    Exactly(u32),
+    Any,
+}
+
+impl Count {
+    pub const MOST_UNROLLED: u32 = 8;
+
+    /// The specialisation that serves so many buffers.
+    pub const fn of(buffers: u32) -> Count {
+        match buffers {
+            1..=Count::MOST_UNROLLED => Count::Exactly(buffers),
+            _ => Count::Any,
+        }
+    }
+
+    const fn macro_value(self) -> u32 {
+        match self {
+            Count::Exactly(buffers) => buffers,
+            Count::Any => 0,
+        }
+    }
+}
+
+/// Most threads of a block of the direct kernel.
+pub const DIRECT_THREADS: u32 = 512;
+
 /// One specialisation of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kernel {
     /// The plan interpreter, entry point `run_plan`.
     Plan { element: Element, reduction: Reduction, scope: Scope, traced: bool },
+    /// Direct plans of ranks that share a device, entry point `run_direct`.
+    Direct { element: Element, reduction: Reduction, average: bool, sources: Count, destinations: Count },
     /// Entry points `fill` and `check`.
     Data { element: Element },
     /// Entry point `stamp`.
@@ -69,12 +101,25 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// Every specialisation that can be asked for.
+    /// Every specialisation that can be asked for; of [`Count`]s, those that differ most.
     pub fn all() -> Vec<Kernel> {
+        let counts = [1, 2, 4, 8, u32::MAX].map(Count::of);
         let mut all = vec![Kernel::Clock];
         for element in Element::ALL {
             all.push(Kernel::Data { element });
             for reduction in Reduction::ALL {
+                for average in [false, true] {
+                    for sources in counts {
+                        let direct = |destinations| Kernel::Direct {
+                            element,
+                            reduction,
+                            average,
+                            sources,
+                            destinations,
+                        };
+                        all.extend(counts.map(direct));
+                    }
+                }
                 for scope in [Scope::Device, Scope::System] {
                     for traced in [false, true] {
                         all.push(Kernel::Plan { element, reduction, scope, traced });
@@ -89,6 +134,7 @@ impl Kernel {
     pub(crate) const fn source(self) -> (&'static str, &'static str) {
         match self {
             Kernel::Plan { .. } => ("plan.cu", include_str!("../cuda/plan.cu")),
+            Kernel::Direct { .. } => ("direct.cu", include_str!("../cuda/direct.cu")),
             Kernel::Data { .. } => ("data.cu", include_str!("../cuda/data.cu")),
             Kernel::Clock => ("clock.cu", include_str!("../cuda/clock.cu")),
         }
@@ -102,6 +148,15 @@ impl Kernel {
                 format!("-DRINGLAB_REDUCTION={}", reduction.name()),
                 format!("-DRINGLAB_SYSTEM_SCOPE={}", u8::from(scope == Scope::System)),
                 format!("-DRINGLAB_TRACED={}", u8::from(traced)),
+            ],
+            Kernel::Direct { element, reduction, average, sources, destinations } => vec![
+                format!("-DRINGLAB_ELEMENT={}", element.name()),
+                format!("-DRINGLAB_REDUCTION={}", reduction.name()),
+                format!("-DRINGLAB_AVERAGE={}", u8::from(average)),
+                format!("-DRINGLAB_SOURCES={}", sources.macro_value()),
+                format!("-DRINGLAB_DESTINATIONS={}", destinations.macro_value()),
+                format!("-DRINGLAB_MOST_THREADS={DIRECT_THREADS}"),
+                "-DRINGLAB_SYSTEM_SCOPE=0".into(),
             ],
             Kernel::Data { element } => vec![format!("-DRINGLAB_ELEMENT={}", element.name())],
             Kernel::Clock => vec!["-DRINGLAB_SYSTEM_SCOPE=0".into()],
@@ -122,6 +177,7 @@ impl fmt::Display for Kernel {
 
 /// Headers any source may include, by the name it includes them with.
 pub(crate) const HEADERS: &[(&str, &str)] = &[
+    ("direct.cuh", include_str!("../cuda/direct.cuh")),
     ("element.cuh", include_str!("../cuda/element.cuh")),
     ("exact.cuh", include_str!("../cuda/exact.cuh")),
     ("memory.cuh", include_str!("../cuda/memory.cuh")),

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ringlab_kernels::{
-    Arch, Cache, CacheOutcome, Element, Kernel, Reduction, Scope, compile, load, why_missing,
+    Arch, Cache, CacheOutcome, Count, Element, Kernel, Reduction, Scope, compile, load, why_missing,
 };
 
 /// Whether NVRTC is there; where it has to be, its absence is a failure.
@@ -19,13 +19,23 @@ fn compiler(test: &str) -> bool {
 }
 
 /// Every source with every element type and reduction. Scope and tracing change single instructions whatever the type is, so they take
-/// turns: every element type and every reduction sees all four pairs of them.
+/// turns: every element type and every reduction sees all four pairs of them. So do the direct kernel's numbers of buffers.
 fn one_of_each() -> Vec<Kernel> {
     let mut kernels = vec![Kernel::Clock];
     for (i, element) in Element::ALL.into_iter().enumerate() {
         kernels.push(Kernel::Data { element });
         for (j, reduction) in Reduction::ALL.into_iter().enumerate() {
             let scope = [Scope::Device, Scope::System][(i + j) % 2];
+            let buffers = [2, 3, 4, 8, 64][(i + j) % 5];
+            let (sources, destinations) =
+                [(buffers, buffers), (buffers, 1), (1, buffers), (1, 1)][(i + 2 * j) % 4];
+            kernels.push(Kernel::Direct {
+                element,
+                reduction,
+                average: reduction == Reduction::Sum && i % 2 == 0,
+                sources: Count::of(sources),
+                destinations: Count::of(destinations),
+            });
             kernels.push(Kernel::Plan { element, reduction, scope, traced: (i + j) / 2 % 2 == 0 });
         }
     }

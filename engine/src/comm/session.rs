@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::communicator::Communicator;
 use super::error::CommError;
 use crate::exec::cuda::rank::{Call, RankBuffers, Schedule};
-use crate::exec::{CheckReport, ExecError, Hardware, Session, SessionSpec, Timing, WrongElement};
+use crate::exec::{
+    CheckReport, ExecError, Hardware, KernelChoice, Session, SessionSpec, Timing, WrongElement,
+};
 use crate::trace::Trace;
 use crate::types::Rank;
 
@@ -33,6 +35,13 @@ pub struct RankSession {
 /// # Errors
 /// As [`crate::exec::open`]; [`ExecError::Device`] when another rank failed.
 pub fn open(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<RankSession, ExecError> {
+    if spec.kernel == KernelChoice::Specialised {
+        return Err(ExecError::Refused(
+            "a rank of a communicator launches for itself, and the specialised kernel is one launch for all ranks; choose auto or \
+             interpreter"
+                .into(),
+        ));
+    }
     let rank = Rank(comm.rank());
     let prepared = comm.with_port(|port| {
         let schedule = port.give(&spec.plan)?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::plan::Plan;
 use crate::trace::Trace;
 pub use crate::types::Backend;
-use crate::types::{ChannelId, DType, Rank, RedOp};
+use crate::types::{ChannelId, DType, Rank, RedOp, UnknownName};
 
 /// Prepares a plan on a back end.
 ///
@@ -55,6 +55,43 @@ pub struct SessionSpec {
     pub devices: Vec<u32>,
     /// Most spans a trace keeps over all ranks.
     pub trace_spans: usize,
+    pub kernel: KernelChoice,
+}
+
+/// What executes a plan without tracing. A traced execution always interprets: its spans are the plan's steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KernelChoice {
+    /// The specialised one where there is one, else the interpreter.
+    #[default]
+    Auto,
+    /// Carries out the plan step by step.
+    Interpreter,
+    /// A kernel made for plans of this kind; refused where there is none.
+    Specialised,
+}
+
+impl KernelChoice {
+    pub const ALL: [KernelChoice; 3] =
+        [KernelChoice::Auto, KernelChoice::Interpreter, KernelChoice::Specialised];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            KernelChoice::Auto => "auto",
+            KernelChoice::Interpreter => "interpreter",
+            KernelChoice::Specialised => "specialised",
+        }
+    }
+}
+
+impl std::str::FromStr for KernelChoice {
+    type Err = UnknownName;
+    fn from_str(s: &str) -> Result<Self, UnknownName> {
+        KernelChoice::ALL.into_iter().find(|k| k.name() == s).ok_or_else(|| UnknownName {
+            what: "kernel",
+            got: s.into(),
+            known: "auto, interpreter, specialised",
+        })
+    }
 }
 
 /// A prepared plan: buffers allocated, connections made, kernels loaded. Dropping it frees everything.
@@ -65,6 +102,18 @@ pub trait Session: Send {
     /// Executes the collective `iters` times back to back without tracing. In-place runs of a reduction accumulate: fill again before
     /// checking.
     fn run(&mut self, iters: u32) -> Result<Timing, ExecError>;
+
+    /// Records the launches of `iters` executions once, as a CUDA graph, and has the device run them `replays` times. The timing's
+    /// iterations are those of all replays.
+    ///
+    /// # Errors
+    /// Refused by a back end or a session that has no graphs, else as [`Session::run`].
+    fn replay(&mut self, iters: u32, replays: u32) -> Result<Timing, ExecError> {
+        Err(ExecError::Refused(format!(
+            "{iters} executions cannot be replayed {replays} times as a CUDA graph: the {} back end has no graphs; run them instead",
+            self.describe().backend
+        )))
+    }
 
     /// Executes once with tracing on.
     fn run_traced(&mut self) -> Result<(Timing, Trace), ExecError>;
@@ -87,7 +136,8 @@ pub struct Timing {
     /// One value per iteration where the backend can tell them apart (it then says how in `clock`), else empty.
     pub iterations: Vec<Duration>,
     pub clock: &'static str,
-    /// Payload bytes each rank sent to or read from other ranks during one execution, counted by the executor as it moved them.
+    /// Payload bytes each rank sent to or read from other ranks during one execution, counted by the executor as it moved them. Those
+    /// of a specialised kernel are the plan's, summed over its steps: the kernel has the plan's result, not its steps.
     pub moved_bytes: Vec<u64>,
 }
 
@@ -114,6 +164,8 @@ pub struct Hardware {
     /// Driver version for a GPU, kernel release for a CPU.
     pub driver: String,
     pub devices: u32,
+    /// What carries out an execution without tracing: `interpreter`, or the name of a specialised kernel.
+    pub kernel: &'static str,
 }
 
 /// What a stopped wait was waiting for.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringlab_engine::comm::{Communicator, Config, Operation, UniqueId, session};
 use ringlab_engine::exec::cuda::ForeignStream;
-use ringlab_engine::exec::{Session, SessionSpec};
+use ringlab_engine::exec::{KernelChoice, Session, SessionSpec};
 use ringlab_engine::plan::{Algorithm, generate};
 use ringlab_engine::types::{Collective, DType, Rank, RedOp};
 
@@ -64,6 +64,7 @@ fn spec(comm: &Communicator, collective: Collective, block: u64) -> SessionSpec 
         deadline: Duration::from_secs(20),
         devices: vec![0],
         trace_spans: 0,
+        kernel: KernelChoice::Auto,
     }
 }
 

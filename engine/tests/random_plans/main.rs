@@ -10,7 +10,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use ringlab_engine::cost::SimModel;
 use ringlab_engine::data::mix;
-use ringlab_engine::exec::{ExecError, SessionSpec, cpu};
+use ringlab_engine::exec::{ExecError, KernelChoice, SessionSpec, cpu};
 use ringlab_engine::plan::text::{parse, print};
 use ringlab_engine::plan::{Plan, Step};
 use ringlab_engine::sim::simulate;
@@ -70,6 +70,7 @@ fn runs_exactly(dice: &mut Dice, plan: &Plan, in_place: bool) -> Result<(), Stri
         deadline: Duration::from_secs(10),
         devices: vec![],
         trace_spans: 100_000,
+        kernel: KernelChoice::Auto,
     };
     let what =
         |what: &str| format!("{what}: {dtype} {op} block {block} slot {slot_bytes} in place {in_place}");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use ringlab_engine::exec::{SessionSpec, cpu};
+use ringlab_engine::exec::{KernelChoice, SessionSpec, cpu};
 use ringlab_engine::plan::{Step, text};
 use ringlab_labs::Compiled;
 use ringlab_labs::catalogue::{Catalogue, LabView};
@@ -86,6 +86,7 @@ pub fn execute(task: &CollectiveTask) -> TaskResult {
         deadline: Duration::from_secs(20),
         devices: Vec::new(),
         trace_spans: 0,
+        kernel: KernelChoice::Auto,
     };
     let mut session = cpu::open(spec).unwrap();
     session.fill(3).unwrap();

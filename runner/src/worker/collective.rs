@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::time::Duration;
 
-use ringlab_engine::exec::{self, ExecError, Session, SessionSpec};
+use ringlab_engine::exec::{self, ExecError, KernelChoice, Session, SessionSpec};
 use ringlab_engine::plan::layout::Layout;
 use ringlab_engine::plan::{self, Plan, SLOTS, Step};
 use ringlab_engine::verify;
@@ -192,6 +192,8 @@ fn open(task: &CollectiveTask, plan: Plan, job: &JobSpec) -> Result<Box<dyn Sess
         deadline: Duration::from_millis(job.limits.collective_ms),
         devices: devices(task.backend)?,
         trace_spans: if task.trace { TRACE_SPANS } else { 0 },
+        // A lab is about the plan's own steps, and its trace and its timings are to be of the same execution.
+        kernel: KernelChoice::Interpreter,
     };
     exec::open(task.backend, spec)
 }

@@ -5,13 +5,14 @@ use std::str::FromStr;
 
 use clap::Parser;
 use ringlab_engine::data::MAX_RANKS;
-use ringlab_engine::exec::Backend;
+use ringlab_engine::exec::{Backend, KernelChoice};
 use ringlab_engine::plan::Algorithm;
 use ringlab_engine::types::{Collective, DType, Rank, RedOp};
 
 const WHAT_IS_TIMED: &str = "\
 What is timed: one round executes the collective -n times back to back between two readings of the host's monotonic clock, from before
-the first launch to after the last rank has finished, and divides by -n. The table shows the median of --rounds rounds; --json holds
+the first launch to after the last rank has finished, and divides by -n. With -G the device replays a recording of those executions -G
+times, and the time is divided by that as well; the recording is not timed. The table shows the median of --rounds rounds; --json holds
 them all. Preparing buffers and connections, warm-up and checks are not timed.
 
 Bandwidths follow nccl-tests: algbw = size / time; busbw = algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather, reduce_scatter,
@@ -54,6 +55,10 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..))]
     pub iters: u32,
 
+    /// Records a round's executions as a CUDA graph and replays it so many times; 0 launches each of them.
+    #[arg(short = 'G', long = "cudagraph", value_name = "COUNT", default_value_t = 0)]
+    pub replays: u32,
+
     /// Executions before the first timed round of each size.
     #[arg(short = 'w', long = "warmup_iters", value_name = "COUNT", default_value_t = 1)]
     pub warmup: u32,
@@ -95,6 +100,11 @@ pub struct Args {
     /// cpu or cuda.
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     pub backend: Backend,
+
+    /// What executes the plan: interpreter, specialised (there is one for one_shot and two_shot on one GPU), or auto, the specialised
+    /// one where there is one.
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub kernel: KernelChoice,
 
     /// CUDA devices to use, all by default.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use ringlab_engine::exec::{Backend, CheckReport, ExecError, Hardware, Session, SessionSpec, WrongElement};
+use ringlab_engine::exec::{
+    Backend, CheckReport, ExecError, Hardware, KernelChoice, Session, SessionSpec, Timing, WrongElement,
+};
 use ringlab_engine::plan::Plan;
 use ringlab_engine::types::{Collective, DType, RedOp};
 
@@ -23,6 +25,16 @@ pub struct Settings {
     pub rounds: u32,
     pub warmup: u32,
     pub checks: u32,
+    pub kernel: KernelChoice,
+    /// Times a round replays its executions as a CUDA graph; 0 launches each.
+    pub replays: u32,
+}
+
+impl Settings {
+    /// Launches `iters` executions, or replays their recording.
+    fn execute(&self, session: &mut dyn Session, iters: u32, replays: u32) -> Result<Timing, ExecError> {
+        if self.replays == 0 { session.run(iters) } else { session.replay(iters, replays) }
+    }
 }
 
 /// Buffers at a size, as nccl-tests' `*GetCollByteCount` cuts them.
@@ -85,6 +97,7 @@ pub fn measure(
         deadline: settings.deadline,
         devices: settings.devices.clone(),
         trace_spans: 0,
+        kernel: settings.kernel,
     };
     let mut session = (settings.open)(spec)?;
     session.fill(0)?;
@@ -92,15 +105,16 @@ pub fn measure(
     let mut rounds_us = Vec::new();
     let mut moved_bytes = Vec::new();
     for _ in 0..settings.rounds {
-        let timing = session.run(settings.iters)?;
-        rounds_us.push(timing.wall.as_secs_f64() * 1e6 / f64::from(settings.iters));
+        let timing = settings.execute(session.as_mut(), settings.iters, settings.replays)?;
+        let executions = f64::from(settings.iters) * f64::from(settings.replays.max(1));
+        rounds_us.push(timing.wall.as_secs_f64() * 1e6 / executions);
         moved_bytes = timing.moved_bytes;
     }
 
     let mut total = CheckReport { elements: 0, wrong: 0, first_wrong: None };
     for seed in 1..=u64::from(settings.checks) {
         session.fill(seed)?;
-        session.run(1)?;
+        settings.execute(session.as_mut(), 1, 1)?;
         let report = session.check(seed)?;
         total.wrong += report.wrong;
         total.first_wrong = total.first_wrong.or(report.first_wrong);

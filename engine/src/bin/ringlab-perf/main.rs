@@ -104,6 +104,8 @@ fn run(args: &Args, speaks: bool, open: Opener) -> Result<u64, String> {
         rounds: args.rounds,
         warmup: args.warmup,
         checks: args.check,
+        kernel: args.kernel,
+        replays: args.replays,
     };
     let mut run = Run {
         settings,
@@ -215,9 +217,12 @@ impl Run {
 
     fn conclude(mut self, args: &Args) -> Result<u64, String> {
         let mean = self.busbw.iter().sum::<f64>() / self.busbw.len().max(1) as f64;
+        let executed = self.hardware.as_ref().map_or(String::new(), |hardware| {
+            format!("# {:<20} : {} kernel on {}\n", "Executed by", hardware.kernel, hardware.device)
+        });
         let verdict = if self.wrong == 0 { "OK" } else { "FAILED" };
         let text = format!(
-            "# {:<20} : {} {verdict}\n# {:<20} : {mean:.6} \n#\n# Collective test concluded: {} {}\n",
+            "{executed}# {:<20} : {} {verdict}\n# {:<20} : {mean:.6} \n#\n# Collective test concluded: {} {}\n",
             "Out of bounds values",
             self.wrong,
             "Avg bus bandwidth",

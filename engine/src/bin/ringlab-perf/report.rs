@@ -65,6 +65,7 @@ pub fn file(
             "device": hardware.device,
             "driver": hardware.driver,
             "devices": hardware.devices,
+            "kernel": hardware.kernel,
         },
         "settings": {
             "collective": plan.collective.name(),
@@ -76,6 +77,8 @@ pub fn file(
             "rounds": settings.rounds,
             "warmup_iters": settings.warmup,
             "checks": settings.checks,
+            "kernel": settings.kernel.name(),
+            "graph_replays": settings.replays,
             "timed": "host monotonic clock over iters executions back to back, divided by iters; median of rounds",
         },
         "rows": rows,

@@ -15,6 +15,7 @@ pub fn describe() -> Hardware {
         device: format!("{} ({cores} cores)", model.unwrap_or_else(|| text(kernel.machine()))),
         driver: format!("{} {}", text(kernel.sysname()), text(kernel.release())),
         devices: 1,
+        kernel: "interpreter",
     }
 }
 

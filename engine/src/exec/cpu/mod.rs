@@ -25,7 +25,7 @@ use self::ops::Kernels;
 use self::run::{RunJob, Shared, ThreadResult};
 use self::team::{Panicked, Team};
 use self::wait::{Barrier, Waiting};
-use super::{CheckReport, ExecError, Hardware, Session, SessionSpec, Stall, Timing, program};
+use super::{CheckReport, ExecError, Hardware, KernelChoice, Session, SessionSpec, Stall, Timing, program};
 use crate::data::Exact;
 use crate::plan::layout::Layout;
 use crate::plan::{Plan, SLOTS};
@@ -68,6 +68,11 @@ pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, Exe
         return Err(ExecError::Refused(format!(
             "{ranks} ranks x {channels} channels need as many threads, more than {MAX_THREADS}; use fewer channels"
         )));
+    }
+    if spec.kernel == KernelChoice::Specialised {
+        return Err(ExecError::Refused(
+            "the CPU back end has no specialised kernels: it interprets every plan; choose auto or interpreter".into(),
+        ));
     }
     if spec.slot_bytes < 16 {
         let got = spec.slot_bytes;

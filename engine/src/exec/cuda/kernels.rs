@@ -6,9 +6,10 @@ use std::ffi::{c_uint, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{result, sys};
-use ringlab_kernels::{Arch, Cache, Element, Kernel, KernelError, Reduction, Scope};
+use ringlab_kernels::{Arch, Cache, Count, Element, Kernel, KernelError, Reduction, Scope};
 
 use super::device::DeviceInfo;
+use super::direct::DirectParams;
 use super::driver::{Address, Device, Function, Module, Stream, failed};
 use super::foreign::ForeignStream;
 use super::image::{Exact, Params};
@@ -215,6 +216,44 @@ pub fn interpreter(
     let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(c"run_plan")?);
     loaded.insert(key, function.clone());
     Ok(function)
+}
+
+/// The direct kernel alone.
+///
+/// # Errors
+/// As [`Kernels::load`].
+pub fn direct(
+    device: &Arc<Device>,
+    info: &DeviceInfo,
+    dtype: DType,
+    op: RedOp,
+    average: bool,
+    (sources, destinations): (u32, u32),
+) -> Result<Function, ExecError> {
+    let (major, minor) = info.capability;
+    let kernel = Kernel::Direct {
+        element: element(dtype),
+        reduction: reduction(op),
+        average,
+        sources: Count::of(sources),
+        destinations: Count::of(destinations),
+    };
+    module(device, kernel, Arch { major, minor })?.function(c"run_direct")
+}
+
+/// Queues one execution by the direct kernel. The device has to be current.
+pub fn run_direct(
+    function: &Function,
+    stream: &Stream,
+    [x, y, z]: [u32; 3],
+    threads: u32,
+    params: &DirectParams,
+) -> Result<(), ExecError> {
+    let mut args = [arg(params)];
+    // SAFETY: `run_direct` takes one `DirectParams` by value, copied by the call; its addresses are those of whole buffers of the
+    // session, of the sizes it states, and the session waits for the stream before it frees anything.
+    unsafe { result::launch_kernel(function.raw(), (x, y, z), (threads, 1, 1), 0, stream.raw(), &mut args) }
+        .map_err(failed("launching the direct kernel"))
 }
 
 /// Size of a rank's launch.

@@ -1,5 +1,5 @@
 //! Plans on GPUs. One interpreter kernel runs any plan: one block per rank and channel, all ranks of a device in one cooperative
-//! launch.
+//! launch. Of ranks that share a device, a specialised kernel ([`direct`]) runs the one-shot and two-shot plans.
 //!
 //! [`open()`] compiles the plan ([`super::program`]), finds the length of every operand ([`slices`]), gathers steps into phases
 //! ([`phases`]), allocates and connects ([`buffers`]), lays the programs out for the device ([`image`]) and loads the kernels
@@ -9,8 +9,10 @@
 
 mod buffers;
 mod device;
+mod direct;
 mod driver;
 mod foreign;
+mod graph;
 mod image;
 mod ipc;
 mod kernels;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ringlab_kernels::Scope;
 
 use super::buffers::{self, Buffers};
+use super::direct::{self, Direct};
 use super::driver::{self, Device, Mapped, Memory};
 use super::image::{self, Image, Placed};
 use super::part::Part;
@@ -13,7 +14,7 @@ use super::session::CudaSession;
 use super::slices::{self, SliceLens};
 use crate::data::Exact;
 use crate::exec::program::{self, Program};
-use crate::exec::{ExecError, Session, SessionSpec};
+use crate::exec::{ExecError, KernelChoice, Session, SessionSpec};
 
 /// Longest FIFO slot: offsets within a tile are 32 bits wide on the device.
 const MOST_SLOT_BYTES: usize = 1 << 30;
@@ -61,6 +62,7 @@ fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
         }
         parts.push(Part::new(&spec, device, local, image, scope, buffers.slot_bytes)?);
     }
+    let direct = direct(&spec, &devices[0], &parts, &buffers)?;
     let stamps = Memory::zeroed(&distinct[0], 8)?;
     let launches = Memory::zeroed(&distinct[0], 8)?;
     let results = Memory::zeroed(&distinct[0], 16)?;
@@ -75,6 +77,7 @@ fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
         spec,
         programs,
         phases,
+        direct,
         abort,
         meeting,
         stamps,
@@ -83,6 +86,30 @@ fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
         results,
         buffers,
     })
+}
+
+/// The specialised kernel, if it is wanted and serves the plan here.
+fn direct(
+    spec: &SessionSpec,
+    device: &Arc<Device>,
+    parts: &[Part],
+    buffers: &Buffers,
+) -> Result<Option<Direct>, ExecError> {
+    let serves = direct::serves(&spec.plan);
+    match (spec.kernel, parts) {
+        (KernelChoice::Interpreter, _) => Ok(None),
+        (_, [part]) if serves => Direct::new(spec, device, &part.info, buffers).map(Some),
+        (KernelChoice::Auto, _) => Ok(None),
+        (KernelChoice::Specialised, _) if serves => Err(ExecError::Refused(format!(
+            "the specialised kernel needs all ranks on one device, not on {}; choose auto or interpreter",
+            parts.len()
+        ))),
+        (KernelChoice::Specialised, _) => Err(ExecError::Refused(format!(
+            "there is no specialised kernel for the plan {}, only for the generated one_shot and two_shot plans; choose auto or \
+             interpreter",
+            spec.plan.name
+        ))),
+    }
 }
 
 fn refuse_sizes(spec: &SessionSpec) -> Result<(), ExecError> {
@@ -190,6 +217,8 @@ mod tests {
                     deadline: Duration::from_secs(5),
                     devices: vec![0],
                     trace_spans: 0,
+                    // The specialised kernel waits for nobody, so nothing stops it.
+                    kernel: KernelChoice::Interpreter,
                 };
                 let mut session = prepare(spec).unwrap();
                 for round in 0..10 {

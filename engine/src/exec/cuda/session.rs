@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::buffers::Buffers;
+use super::direct::Direct;
 use super::driver::{Mapped, Memory};
+use super::graph::Graph;
 use super::image::{self, Params, TraceRecord};
 use super::part::{Part, Recording};
 use super::phases::Phases;
@@ -27,6 +29,8 @@ pub struct CudaSession {
     pub spec: SessionSpec,
     pub programs: Vec<Program>,
     pub phases: Vec<Phases>,
+    /// Runs in place of the interpreter, unless traced.
+    pub direct: Option<Direct>,
     pub abort: Mapped<u32>,
     /// Arrivals of all blocks before an average is taken.
     pub meeting: Memory,
@@ -77,16 +81,31 @@ impl CudaSession {
         })
     }
 
-    /// Launches `iters` executions back to back and waits for the last.
-    fn execute(&mut self, iters: u32, traced: bool) -> Result<Timing, ExecError> {
-        if u64::from(iters) + 1 > self.stamp_capacity {
-            self.stamp_capacity = u64::from(iters) + 1;
+    /// Makes ready to stamp so many executions.
+    fn prepare(&mut self, executions: u64) -> Result<Vec<Params>, ExecError> {
+        if executions + 1 > self.stamp_capacity {
+            self.stamp_capacity = executions + 1;
             self.stamps = Memory::zeroed(self.parts[0].stream.device(), self.stamp_capacity * 8)?;
         }
         self.launches.clear()?;
-        let params = (0..self.parts.len()).map(|i| self.params(i)).collect::<Result<Vec<_>, _>>()?;
+        (0..self.parts.len()).map(|i| self.params(i)).collect()
+    }
+
+    /// Launches `iters` executions back to back and waits for the last.
+    fn execute(&mut self, iters: u32, traced: bool) -> Result<Timing, ExecError> {
+        let params = self.prepare(iters.into())?;
+        self.timed(iters.into(), traced, |session| session.queue(iters, traced, &params))
+    }
+
+    /// Queues `executions` executions, waits for the last and says what they took.
+    fn timed(
+        &mut self,
+        executions: u64,
+        traced: bool,
+        queue: impl FnOnce(&Self) -> Result<(), ExecError>,
+    ) -> Result<Timing, ExecError> {
         let started = Instant::now();
-        let queued = self.queue(iters, traced, &params);
+        let queued = queue(self).and_then(|()| self.stamp_end());
         // Whatever was queued has to end before anything else is touched.
         let finished = self.parts.iter().map(|part| part.stream.finish()).fold(Ok(()), Result::and);
         let wall = started.elapsed();
@@ -94,18 +113,29 @@ impl CudaSession {
         if self.abort.read()[0] != 0 {
             return Err(self.stalled()?);
         }
-        let stamped = if self.parts[0].stamps { iters as usize + 1 } else { 0 };
-        let stamps = self.stamps.values::<u64>(stamped)?;
+        let stamped = if self.direct(traced).is_some() || self.parts[0].stamps { executions + 1 } else { 0 };
+        let stamps = self.stamps.values::<u64>(stamped as usize)?;
         let between = |pair: &[u64]| Duration::from_nanos(pair[1].saturating_sub(pair[0]));
         Ok(Timing {
             wall,
             iterations: stamps.windows(2).map(between).collect(),
             clock: CLOCK,
-            moved_bytes: self.moved()?,
+            moved_bytes: if self.direct(traced).is_some() { self.planned() } else { self.moved()? },
         })
     }
 
+    /// What executes in place of the interpreter.
+    fn direct(&self, traced: bool) -> Option<&Direct> {
+        self.direct.as_ref().filter(|_| !traced)
+    }
+
     fn queue(&self, iters: u32, traced: bool, params: &[Params]) -> Result<(), ExecError> {
+        if let Some(direct) = self.direct(traced) {
+            let stream = &self.parts[0].stream;
+            let launch = direct.stamped(self.stamps.address(), self.launches.address(), self.stamp_capacity);
+            stream.device().bind()?;
+            return (0..iters).try_for_each(|_| launch.queue(stream));
+        }
         for iter in 0..iters {
             if iter > 0 && self.parts.len() > 1 {
                 // A plan orders accesses to peers' buffers within one execution only.
@@ -124,8 +154,13 @@ impl CudaSession {
                 part.kernels.run_plan(&part.stream, traced, grid, part.shared_bytes, params)?;
             }
         }
+        Ok(())
+    }
+
+    /// Stamps the end of the last execution.
+    fn stamp_end(&self) -> Result<(), ExecError> {
         let first = &self.parts[0];
-        if !first.stamps {
+        if !first.stamps && self.direct.is_none() {
             return Ok(());
         }
         first.kernels.stamp(
@@ -145,6 +180,18 @@ impl CudaSession {
             }
         }
         Ok(moved)
+    }
+
+    /// Payload bytes by rank, as the plan has them: what [`CudaSession::moved`] finds when the plan is interpreted.
+    fn planned(&self) -> Vec<u64> {
+        let size = self.spec.dtype.size() as u64;
+        let mut moved = vec![0; self.spec.plan.ranks as usize];
+        for (program, phases) in self.programs.iter().zip(&self.phases) {
+            let moves = phases.phases.iter().flat_map(|phase| &phase.moves);
+            moved[program.rank.index()] +=
+                moves.map(|mv| u64::from(mv.crossings) * mv.slice * size).sum::<u64>();
+        }
+        moved
     }
 
     /// Collects what the stopped waits left and makes the session ready for the next run.
@@ -252,14 +299,20 @@ impl CudaSession {
             }
         }
         timeline::relative(&mut spans);
-        let Hardware { backend, device, .. } = self.describe();
+        let Hardware { backend, device, kernel, .. } = self.describe();
+        let hardware = match self.direct {
+            Some(_) => {
+                format!("{device}, traced with the interpreter; untraced executions use the {kernel} kernel")
+            }
+            None => device,
+        };
         let clock = match self.parts.len() {
             1 => "globaltimer of the device",
             _ => "globaltimer of each device; those of different devices are not aligned",
         };
         Ok(Trace {
             version: trace::VERSION,
-            origin: Origin::Measured { backend: backend.into(), hardware: device, clock: clock.into() },
+            origin: Origin::Measured { backend: backend.into(), hardware, clock: clock.into() },
             ranks: self.spec.plan.ranks,
             channels: self.spec.plan.channels,
             spans,
@@ -318,6 +371,24 @@ impl Session for CudaSession {
         self.execute(iters, false)
     }
 
+    fn replay(&mut self, iters: u32, replays: u32) -> Result<Timing, ExecError> {
+        if self.parts.len() > 1 {
+            return Err(ExecError::Refused(format!(
+                "a CUDA graph is recorded for one device, and the ranks are on {}; put them on one or run without graphs",
+                self.parts.len()
+            )));
+        }
+        let executions = u64::from(iters) * u64::from(replays);
+        let params = self.prepare(executions)?;
+        // Neither kernel is told how often it has run: counters and the number of stamps are in device memory.
+        let graph = Graph::record(&self.parts[0].stream, || self.queue(iters, false, &params))?;
+        self.timed(executions, false, |session| {
+            let stream = &session.parts[0].stream;
+            stream.device().bind()?;
+            (0..replays).try_for_each(|_| graph.queue(stream))
+        })
+    }
+
     fn run_traced(&mut self) -> Result<(Timing, Trace), ExecError> {
         let most = (self.spec.trace_spans / self.programs.len()) as u64;
         let phases = self.phases.iter().map(|p| p.phases.len() as u64).max().unwrap_or(0);
@@ -360,6 +431,7 @@ impl Session for CudaSession {
             device: info.name.clone(),
             driver: info.driver.clone(),
             devices: self.parts.len() as u32,
+            kernel: if self.direct.is_some() { "direct" } else { "interpreter" },
         }
     }
 }

@@ -168,7 +168,13 @@ impl RankBuffers {
     }
 
     pub fn describe(&self) -> Hardware {
-        Hardware { backend: "cuda", device: self.device.clone(), driver: self.driver.clone(), devices: 1 }
+        Hardware {
+            backend: "cuda",
+            device: self.device.clone(),
+            driver: self.driver.clone(),
+            devices: 1,
+            kernel: "interpreter",
+        }
     }
 }
 

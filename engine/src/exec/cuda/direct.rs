@@ -1,0 +1,315 @@
+//! The specialised kernel of the direct plans, for ranks that share a device: what it does with a collective, and how big its launches
+//! are. Device counterpart: kernels/cuda/direct.cu, which says why it needs no barrier and no deadline.
+//!
+//! It carries out a plan without carrying out its steps, so it serves only plans that [`generate`] makes, whose result and rounding it
+//! knows: every element is folded once, in rank order, as their `Reduce` does.
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+use ringlab_kernels::{Count, DIRECT_THREADS};
+
+use super::buffers::Buffers;
+use super::device::DeviceInfo;
+use super::driver::{Address, Device, Function, Memory, Stream};
+use super::kernels;
+use crate::exec::{ExecError, SessionSpec};
+use crate::plan::{Algorithm, MAX_RANKS, Plan, generate};
+use crate::types::{Collective, Rank, RedOp};
+
+/// One side of the pieces.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Side {
+    buffers: [u64; MAX_RANKS as usize],
+    count: u32,
+    pick: [u32; 2],
+    step: [u32; 2],
+    reserved: u32,
+}
+
+/// The kernel's only argument.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct DirectParams {
+    sources: Side,
+    destinations: Side,
+    bytes: u64,
+    tile: u64,
+    tiles: u64,
+    stamps: u64,
+    launches: u64,
+    stamp_capacity: u64,
+    ranks: u32,
+    mixed: u32,
+}
+
+const _: () = assert!(size_of::<Side>() == 536 && size_of::<DirectParams>() == 1128);
+
+/// Whether the plan is one of those this kernel serves. Its name does not matter.
+pub fn serves(plan: &Plan) -> bool {
+    let same = |algorithm| {
+        generate(algorithm, plan.collective, plan.ranks, plan.channels)
+            .is_ok_and(|made| Plan { name: plan.name.clone(), ..made } == *plan)
+    };
+    [Algorithm::OneShot, Algorithm::TwoShot].into_iter().any(same)
+}
+
+/// The ranks whose buffers are one side of a collective's pieces (i, j).
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Ranks {
+    ranks: Vec<u32>,
+    /// Whether every piece has all of them; else each has the one at `i * pick[0] + j * pick[1]`.
+    shared: bool,
+    pick: [u32; 2],
+    /// The piece's block of the buffer is `i * step[0] + j * step[1]`.
+    step: [u32; 2],
+}
+
+const I: [u32; 2] = [1, 0];
+const J: [u32; 2] = [0, 1];
+
+impl Ranks {
+    fn shared(ranks: impl IntoIterator<Item = u32>) -> Ranks {
+        Ranks { ranks: ranks.into_iter().collect(), shared: true, pick: [0, 0], step: [0, 0] }
+    }
+
+    fn each(pick: [u32; 2], ranks: impl IntoIterator<Item = u32>) -> Ranks {
+        Ranks { shared: false, pick, ..Ranks::shared(ranks) }
+    }
+
+    fn block(self, step: [u32; 2]) -> Ranks {
+        Ranks { step, ..self }
+    }
+
+    fn count(&self) -> u32 {
+        if self.shared { self.ranks.len() as u32 } else { 1 }
+    }
+
+    fn side(&self, address: impl Fn(Rank) -> u64) -> Side {
+        let mut buffers = [0; MAX_RANKS as usize];
+        for (buffer, &rank) in buffers.iter_mut().zip(&self.ranks) {
+            *buffer = address(Rank(rank));
+        }
+        Side { buffers, count: self.count(), pick: self.pick, step: self.step, reserved: 0 }
+    }
+}
+
+/// A collective as copies and folds: a grid of pieces, each a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Scheme {
+    /// Extent of i and of j.
+    pieces: [u32; 2],
+    from: Ranks,
+    to: Ranks,
+}
+
+fn scheme(collective: Collective, n: u32) -> Scheme {
+    let all = 0..n;
+    let (pieces, from, to) = match collective {
+        Collective::AllReduce => ([1, 1], Ranks::shared(all.clone()), Ranks::shared(all)),
+        Collective::Broadcast { root } => ([1, 1], Ranks::shared([root.0]), Ranks::shared(all)),
+        Collective::AllGather => ([1, n], Ranks::each(J, all.clone()), Ranks::shared(all).block(J)),
+        Collective::ReduceScatter => ([1, n], Ranks::shared(all.clone()).block(J), Ranks::each(J, all)),
+        Collective::Reduce { root } => ([1, 1], Ranks::shared(all), Ranks::shared([root.0])),
+        Collective::AllToAll => ([n, n], Ranks::each(I, all.clone()).block(J), Ranks::each(J, all).block(I)),
+        Collective::Gather { root } => ([1, n], Ranks::each(J, all), Ranks::shared([root.0]).block(J)),
+        Collective::Scatter { root } => ([1, n], Ranks::shared([root.0]).block(J), Ranks::each(J, all)),
+        Collective::SendRecv => {
+            ([1, n], Ranks::each(J, all.clone()), Ranks::each(J, all.map(|r| (r + 1) % n)))
+        }
+    };
+    Scheme { pieces, from, to }
+}
+
+/// Size of a launch: blocks of `threads` threads work on tiles of `tile` bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    threads: u32,
+    tile: u64,
+    tiles: u64,
+}
+
+impl Size {
+    /// For pieces of so many bytes. A short message is spread over the device, a 16-byte vector a thread; in a long one each thread has
+    /// as many loads in flight as the kernel was compiled for.
+    fn of(bytes: u64, pieces: u32, sources: u32, multiprocessors: u32) -> Size {
+        const VECTOR: u64 = 16;
+        /// Threads that a multiprocessor holds at the registers the kernel takes.
+        const RESIDENT: u64 = 1024;
+        let vectors = bytes.div_ceil(VECTOR) * u64::from(pieces);
+        let wave = u64::from(multiprocessors) * RESIDENT;
+        let threads = if vectors <= wave / 4 { DIRECT_THREADS / 4 } else { DIRECT_THREADS / 2 };
+        let depth = if vectors <= wave { 1 } else { depth(sources) };
+        let tile = u64::from(threads) * VECTOR * depth;
+        Size { threads, tile, tiles: bytes.div_ceil(tile) }
+    }
+}
+
+/// Vectors a thread reads of each source before it writes: `DEPTH` in direct.cu.
+const fn depth(sources: u32) -> u64 {
+    match Count::of(sources) {
+        Count::Exactly(1 | 2) => 4,
+        Count::Exactly(3 | 4) | Count::Any => 2,
+        Count::Exactly(_) => 1,
+    }
+}
+
+/// The kernel loaded for a session, and its argument.
+pub struct Direct {
+    function: Function,
+    params: DirectParams,
+    threads: u32,
+    grid: [u32; 3],
+}
+
+impl Direct {
+    /// The plan is one that this kernel [`serves`].
+    pub fn new(
+        spec: &SessionSpec,
+        device: &Arc<Device>,
+        info: &DeviceInfo,
+        buffers: &Buffers,
+    ) -> Result<Direct, ExecError> {
+        let (collective, n) = (spec.plan.collective, spec.plan.ranks);
+        let Scheme { pieces: [rows, columns], from, to } = scheme(collective, n);
+        let average = spec.op == RedOp::Avg && collective.reduces();
+        let counts = (from.count(), to.count());
+        let function = kernels::direct(device, info, spec.dtype, spec.op, average, counts)?;
+        let bytes = spec.block * spec.dtype.size() as u64;
+        let Size { threads, tile, tiles } =
+            Size::of(bytes, rows * columns, from.count(), info.multiprocessors);
+        let sources = from.side(|rank| at(buffers.input(rank)));
+        let destinations = to.side(|rank| at(buffers.output(rank)));
+        let mixed = (misaligned_apart(&sources) || misaligned_apart(&destinations)).into();
+        let params = DirectParams {
+            sources,
+            destinations,
+            bytes,
+            tile,
+            tiles,
+            stamps: 0,
+            launches: 0,
+            stamp_capacity: 0,
+            ranks: n,
+            mixed,
+        };
+        // A grid has 2^31 - 1 columns, one of which stamps; blocks take further tiles in turns.
+        let width = tiles.clamp(1, (1 << 31) - 2) as u32;
+        Ok(Direct { function, params, threads, grid: [width, columns, rows] })
+    }
+
+    /// One execution, ready to be queued as often as it is wanted.
+    pub fn stamped(&self, stamps: Address, launches: Address, stamp_capacity: u64) -> Launch<'_> {
+        let params = DirectParams { stamps: stamps.0, launches: launches.0, stamp_capacity, ..self.params };
+        Launch { direct: self, params }
+    }
+}
+
+pub struct Launch<'a> {
+    direct: &'a Direct,
+    params: DirectParams,
+}
+
+impl Launch<'_> {
+    /// The stream's device has to be current.
+    pub fn queue(&self, stream: &Stream) -> Result<(), ExecError> {
+        let Direct { function, threads, grid: [x, y, z], .. } = self.direct;
+        // One more column: its first block stamps the launch.
+        kernels::run_direct(function, stream, [x + 1, *y, *z], *threads, &self.params)
+    }
+}
+
+fn at((memory, offset): (&Memory, u64)) -> u64 {
+    memory.address().plus(offset).0
+}
+
+/// Whether the buffers of each piece have no common misalignment to 16 bytes.
+fn misaligned_apart(side: &Side) -> bool {
+    let buffers = &side.buffers[..side.count as usize];
+    buffers.iter().any(|buffer| buffer % 16 != buffers[0] % 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Exact;
+    use crate::plan::Step;
+    use crate::types::DType;
+
+    const MULTIPROCESSORS: u32 = 132;
+
+    /// The buffers and blocks of one side of piece (i, j), as `Place` in direct.cu finds them.
+    fn places(ranks: &Ranks, piece: [u32; 2]) -> Vec<(Rank, u64)> {
+        let dot = |a: [u32; 2]| a[0] * piece[0] + a[1] * piece[1];
+        let side = ranks.side(|rank| rank.0.into());
+        (0..side.count)
+            .map(|k| (Rank(side.buffers[(k + dot(side.pick)) as usize] as u32), dot(side.step).into()))
+            .collect()
+    }
+
+    /// With blocks of one element: every output that a collective gives is written once, with what is expected there.
+    #[test]
+    fn the_pieces_of_a_collective_make_its_outputs() {
+        for n in [1, 2, 3, 8, 64] {
+            let exact = Exact::new(3, DType::I64, RedOp::Sum, n).unwrap();
+            for collective in Collective::all(Rank(n / 2)) {
+                let Scheme { pieces, from, to } = scheme(collective, n);
+                let mut written = std::collections::BTreeMap::new();
+                for piece in (0..pieces[0]).flat_map(|i| (0..pieces[1]).map(move |j| [i, j])) {
+                    let sources = places(&from, piece);
+                    assert!(sources.iter().all(|(rank, block)| {
+                        collective.has_input(*rank) && *block < collective.input_blocks(n).into()
+                    }));
+                    let sum: i64 = sources.iter().map(|&(rank, block)| exact.element(rank, block)).sum();
+                    for place in places(&to, piece) {
+                        assert_eq!(
+                            written.insert(place, sum),
+                            None,
+                            "{collective:?} {place:?} written twice"
+                        );
+                    }
+                }
+                let outputs = (0..n).map(Rank).filter(|&rank| collective.has_output(rank));
+                let wanted = outputs.flat_map(|rank| {
+                    let blocks = 0..u64::from(collective.output_blocks(n));
+                    blocks.map(move |block| ((rank, block), exact.expected_total(collective, rank, block, 1)))
+                });
+                assert_eq!(written, wanted.collect(), "{collective:?}, {n} ranks");
+            }
+        }
+    }
+
+    #[test]
+    fn only_generated_direct_plans_are_served() {
+        for collective in Collective::all(Rank(1)) {
+            for algorithm in Algorithm::ALL.into_iter().filter(|a| a.supports(collective)) {
+                let mut plan = generate(algorithm, collective, 3, 2).unwrap();
+                let direct = matches!(algorithm, Algorithm::OneShot | Algorithm::TwoShot);
+                assert_eq!(serves(&plan), direct, "{}", plan.name);
+                plan.name = "mine".into();
+                assert_eq!(serves(&plan), direct, "the name does not matter");
+            }
+        }
+        let mut plan = generate(Algorithm::TwoShot, Collective::AllReduce, 3, 2).unwrap();
+        let reduce = plan.programs[4].steps.iter_mut().find(|step| matches!(step, Step::Reduce { .. }));
+        let Some(Step::Reduce { srcs, .. }) = reduce else { panic!() };
+        srcs.swap(0, 1);
+        assert!(!serves(&plan), "another order of the sum has other bits");
+    }
+
+    #[test]
+    fn a_short_message_is_one_vector_a_thread_and_a_long_one_fills_the_device() {
+        let size = |bytes, sources| Size::of(bytes, 1, sources, MULTIPROCESSORS);
+        assert_eq!(size(0, 2), Size { threads: 128, tile: 2048, tiles: 0 });
+        assert_eq!(size(1, 2), Size { threads: 128, tile: 2048, tiles: 1 });
+        assert_eq!(size(256 << 10, 8), Size { threads: 128, tile: 2048, tiles: 128 });
+        assert_eq!(size(1 << 20, 8), Size { threads: 256, tile: 4096, tiles: 256 });
+        assert_eq!(size(1 << 30, 2), Size { threads: 256, tile: 16384, tiles: 65536 });
+        assert_eq!(size(1 << 30, 8), Size { threads: 256, tile: 4096, tiles: 262_144 });
+        for bytes in [15, 16, 17, 2047, 2049, (1 << 33) + 3] {
+            let Size { tile, tiles, .. } = size(bytes, 4);
+            assert!(tile * tiles >= bytes && tile * (tiles - 1) < bytes, "{bytes}");
+        }
+    }
+}
