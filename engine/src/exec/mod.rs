@@ -30,6 +30,17 @@ pub fn open(backend: Backend, spec: SessionSpec) -> Result<Box<dyn Session>, Exe
     }
 }
 
+/// Refuses an input that is not the rank's.
+fn refuse_input(rank: Rank, ranks: u32, bytes: u64, wanted: u64) -> Result<(), ExecError> {
+    if rank.0 >= ranks {
+        return Err(ExecError::Refused(format!("there is no rank {rank}: the session has {ranks}")));
+    }
+    if bytes != wanted {
+        return Err(ExecError::Refused(format!("rank {rank}'s input has {wanted} bytes, not {bytes}")));
+    }
+    Ok(())
+}
+
 /// Refuses what no back end can do.
 fn refuse_in_place(spec: &SessionSpec) -> Result<(), ExecError> {
     let collective = spec.plan.collective;
@@ -98,6 +109,18 @@ impl std::str::FromStr for KernelChoice {
 pub trait Session: Send {
     /// Fills every rank's input with the exact inputs of [`crate::data`] for this seed and its output with a poison pattern.
     fn fill(&mut self, seed: u64) -> Result<(), ExecError>;
+
+    /// Replaces a rank's whole input, little-endian elements; in place the rest of the rank's memory stays as it is. What an execution
+    /// then gives is not what [`Session::check`] expects.
+    ///
+    /// # Errors
+    /// Refused when there is no such rank, when the length is not the input's, or by sessions whose inputs are filled by seed only.
+    fn write_input(&mut self, rank: Rank, elements: &[u8]) -> Result<(), ExecError> {
+        Err(ExecError::Refused(format!(
+            "rank {rank}'s input cannot be replaced by {} bytes: this session's inputs are filled by seed only",
+            elements.len()
+        )))
+    }
 
     /// Executes the collective `iters` times back to back without tracing. In-place runs of a reduction accumulate: fill again before
     /// checking.

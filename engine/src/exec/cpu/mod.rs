@@ -285,6 +285,14 @@ impl Session for CpuSession {
             .map_err(|panicked| self.panicked(panicked))
     }
 
+    fn write_input(&mut self, rank: Rank, elements: &[u8]) -> Result<(), ExecError> {
+        let buffers = &self.shared.buffers;
+        let bytes = buffers.input_elems * self.dtype.size() as u64;
+        super::refuse_input(rank, self.plan.ranks, elements.len() as u64, bytes)?;
+        buffers.input(rank, 0, buffers.input_elems).write(elements);
+        Ok(())
+    }
+
     fn run(&mut self, iters: u32) -> Result<Timing, ExecError> {
         let (wall, mut results) = self.execute(iters, None)?;
         Ok(self.timing(wall, &mut results))

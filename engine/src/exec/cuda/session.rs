@@ -12,7 +12,9 @@ use super::phases::Phases;
 use super::timeline;
 use crate::data::{self, Exact};
 use crate::exec::program::Program;
-use crate::exec::{CheckReport, ExecError, Hardware, Session, SessionSpec, Timing, WrongElement};
+use crate::exec::{
+    CheckReport, ExecError, Hardware, Session, SessionSpec, Timing, WrongElement, refuse_input,
+};
 use crate::trace::{self, Origin, Trace};
 use crate::types::{Collective, Rank, RedOp};
 
@@ -365,6 +367,13 @@ impl Session for CudaSession {
             part.kernels.fill(&part.stream, &exact, at, self.buffers.input_elems)?;
         }
         self.parts.iter().try_for_each(|part| part.stream.finish())
+    }
+
+    fn write_input(&mut self, rank: Rank, elements: &[u8]) -> Result<(), ExecError> {
+        let wanted = self.buffers.input_elems * self.spec.dtype.size() as u64;
+        refuse_input(rank, self.spec.plan.ranks, elements.len() as u64, wanted)?;
+        let (memory, offset) = self.buffers.input(rank);
+        memory.write(offset, elements)
     }
 
     fn run(&mut self, iters: u32) -> Result<Timing, ExecError> {
