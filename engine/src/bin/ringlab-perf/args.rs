@@ -118,6 +118,15 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
+    /// Executes so many random operations, each checked, in place of a table; of what else is given, --backend, --devices, -T and
+    /// --seed count.
+    #[arg(long, value_name = "COUNT")]
+    pub random: Option<u64>,
+
+    /// Of the first random operation; the n-th has this plus n.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+
     /// Writes rows, hardware, driver, command and commit to this file.
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,

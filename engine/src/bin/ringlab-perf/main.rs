@@ -4,6 +4,7 @@ mod args;
 mod bench;
 #[cfg(feature = "cuda")]
 mod procs;
+mod random;
 mod report;
 mod table;
 
@@ -28,11 +29,24 @@ fn main() -> ExitCode {
     if let Err(why) = args.validate() {
         Args::command().error(ErrorKind::ValueValidation, why).exit();
     }
+    if let Some(count) = args.random {
+        return concluded(random(&args, count));
+    }
     let outcome = match place(&mut args) {
         Ok(Where::Parent) => return start_ranks(&args),
         Ok(Where::Rank { speaks, open }) => run(&args, speaks, open),
         Err(why) => Err(why),
     };
+    concluded(outcome)
+}
+
+fn random(args: &Args, count: u64) -> Result<u64, String> {
+    let devices = devices(args).map_err(|why| why.to_string())?;
+    random::run(args.backend, &devices, Duration::from_secs(args.timeout), count, args.seed)
+}
+
+/// What the number of wrong elements means for the caller.
+fn concluded(outcome: Result<u64, String>) -> ExitCode {
     match outcome {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(WRONG),
