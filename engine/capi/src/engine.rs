@@ -1,0 +1,71 @@
+//! What this library needs of the engine: one rank of a communicator.
+
+use std::fmt::Debug;
+
+use ringlab_engine::comm::{CommError, Communicator, Config, Operation, UniqueId};
+use ringlab_engine::exec::cuda::ForeignStream;
+
+use crate::abi::CudaStream;
+
+/// One rank of a communicator that has formed. Dropping it leaves.
+pub trait Line: Debug + Send + Sync {
+    fn ranks(&self) -> u32;
+    fn rank(&self) -> u32;
+    fn device(&self) -> u32;
+    fn enqueue(&self, ops: &[Operation], stream: CudaStream) -> Result<(), CommError>;
+    fn split(&self, color: Option<u32>, key: i32, config: Config)
+    -> Result<Option<Box<dyn Line>>, CommError>;
+    fn finalize(&self) -> Result<(), CommError>;
+    fn abort(&self, why: &str);
+    fn async_error(&self) -> Option<CommError>;
+}
+
+/// Joins a communicator; returns when all ranks have.
+pub fn init(
+    id: &UniqueId,
+    ranks: u32,
+    rank: u32,
+    device: u32,
+    config: Config,
+) -> Result<Box<dyn Line>, CommError> {
+    Ok(Box::new(Communicator::init(id, ranks, rank, device, config)?))
+}
+
+impl Line for Communicator {
+    fn ranks(&self) -> u32 {
+        self.ranks()
+    }
+
+    fn rank(&self) -> u32 {
+        self.rank()
+    }
+
+    fn device(&self) -> u32 {
+        self.device()
+    }
+
+    fn enqueue(&self, ops: &[Operation], stream: CudaStream) -> Result<(), CommError> {
+        self.enqueue(ops, ForeignStream(stream))
+    }
+
+    fn split(
+        &self,
+        color: Option<u32>,
+        key: i32,
+        config: Config,
+    ) -> Result<Option<Box<dyn Line>>, CommError> {
+        Ok(self.split(color, key, config)?.map(|new| Box::new(new) as Box<dyn Line>))
+    }
+
+    fn finalize(&self) -> Result<(), CommError> {
+        self.finalize()
+    }
+
+    fn abort(&self, why: &str) {
+        self.abort(why);
+    }
+
+    fn async_error(&self) -> Option<CommError> {
+        self.async_error()
+    }
+}
