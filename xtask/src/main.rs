@@ -1,5 +1,6 @@
 //! `cargo xtask`: build, run and test. The only place that knows about toolchains; see README.md.
 
+mod bench;
 mod browser;
 mod checks;
 mod nvrtc;
@@ -26,6 +27,8 @@ enum Command {
     Test(test::Args),
     /// Build the browser's WebAssembly alone into .ringlab/pkg.
     Wasm,
+    /// Measure the engine beside Gloo and Open MPI, or NCCL, in release builds. Nothing else may run on the machine meanwhile.
+    Bench(bench::Args),
     /// Fetch what the other commands need (WebAssembly target, NVRTC, a headless browser) and stop.
     Setup,
 }
@@ -37,6 +40,7 @@ fn main() -> std::process::ExitCode {
             Command::Up(args) => up::run(&sh, &args),
             Command::Test(args) => test::run(&sh, &args),
             Command::Wasm => wasm::build(&sh).map(|_| ()),
+            Command::Bench(args) => bench::run(&sh, &args),
             Command::Setup => {
                 toolchain::ensure(&sh)?;
                 nvrtc::ensure(&sh)?;
