@@ -225,7 +225,7 @@ impl Communicator {
                 let bytes = block * dtype.size() as u64;
                 let in_place = is_in_place(collective, rank, send, recv, bytes);
                 let (algorithm, channels) =
-                    choice::choose(collective, ranks, bytes, &self.shared.config, resident)?;
+                    choice::choose(collective, ranks, bytes, &self.shared.config, resident);
                 let schedule = Schedule::Standard { algorithm, channels };
                 let (input, output) = (send, recv);
                 let call = Call { collective, schedule, block, dtype, op, input, output, in_place };
