@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, PoisonError};
 
 use ringlab_engine::comm::Operation;
+use ringlab_engine::comm::debug::log;
 use ringlab_engine::types::{Collective, Rank};
 
 use super::{export, in_group};
@@ -46,6 +47,13 @@ fn queue(
         asked = Some(comm.clone());
         comm.line()?;
         let operation = of(&comm).inspect_err(|fault| comm.note(fault))?;
+        log!(
+            Info,
+            Coll,
+            "rank {} of {}: {operation:?} on stream {stream:p}",
+            comm.place()?.rank,
+            comm.place()?.ranks
+        );
         group::add_operation(&comm, operation, stream);
         Ok(())
     })());

@@ -1,9 +1,9 @@
 //! Making, asking and ending communicators.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::Arc;
-use std::sync::PoisonError;
+use std::sync::{Arc, Once, PoisonError};
 
+use ringlab_engine::comm::debug::log;
 use ringlab_engine::comm::{Scalar, UniqueId};
 
 use super::{check, export, in_group, put};
@@ -41,6 +41,12 @@ fn ranks(nranks: c_int, rank: c_int) -> Result<(u32, u32), Fault> {
     }
 }
 
+/// Says once in the log which library this is, as NCCL does at the first communicator.
+fn introduce() {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| log!(Version, Init, "Ringlab {} as NCCL 2.22.3", env!("CARGO_PKG_VERSION")));
+}
+
 /// What forming in the background or in a group ends with.
 fn forming(comm: &Arc<Comm>, form: impl FnOnce() -> Result<Arc<dyn Line>, Fault> + Send + 'static) -> Job {
     let to = comm.clone();
@@ -63,6 +69,7 @@ unsafe fn init(
     device: Option<u32>,
     settings: Settings,
 ) -> Result<NcclResult, Fault> {
+    introduce();
     grouped(|| {
         check("comm", newcomm)?;
         let slot = Slot(newcomm);
