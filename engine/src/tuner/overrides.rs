@@ -202,7 +202,7 @@ mod tests {
         );
         assert!(refused(ALGO, "rnig").contains("unknown algorithm `rnig`; known: ring, "));
         assert!(refused(PROTO, "^LL,LL128,Simple").contains("leaves nothing to run"));
-        assert!(refused(MAX_NCHANNELS, "0").contains("not a whole number from 1 to 32"));
+        assert!(refused(MAX_NCHANNELS, "0").contains("not a whole number from 1 to 64"));
         assert!(refused(NTHREADS, "100").contains("multiple of 32"));
         assert!(
             parse(&[(MIN_NCHANNELS, "8"), (MAX_NCHANNELS, "4")]).unwrap_err().to_string().contains("above")

@@ -180,7 +180,7 @@ mod tests {
         assert!(refused("* 4..2 * ring * *").contains("`4..2`"));
         assert!(refused("* * 4K..4K ring * *").contains("`4K..4K`"));
         assert!(refused("* * * bogus * *").contains("unknown algorithm `bogus`"));
-        assert!(refused("* * * ring * 99").contains("1 to 32"));
+        assert!(refused("* * * ring * 99").contains("1 to 64"));
         assert!(refused("* * * * * *").contains("decides nothing"));
     }
 

@@ -93,7 +93,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "ring")]
     pub algo: Algorithm,
 
-    /// Independent lanes per rank: a thread each on the CPU (default 1), a block each on a GPU (default 16).
+    /// Independent lanes per rank: a thread each on the CPU (default 1), a block each on a GPU (default: as many as fill it,
+    /// fewer for short messages; 16 with --procs).
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub channels: Option<u32>,
 

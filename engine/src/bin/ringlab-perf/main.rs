@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod channels;
 #[cfg(feature = "cuda")]
 mod procs;
 mod random;
@@ -15,11 +16,11 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use ringlab_engine::exec::{self, Backend, ExecError, Hardware};
-use ringlab_engine::plan;
 use ringlab_engine::types::{DType, RedOp};
 
 use self::args::Args;
 use self::bench::{Measured, Opener, Settings, Shape};
+use self::channels::Channels;
 
 const WRONG: u8 = 1;
 const CANNOT_RUN: u8 = 3;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
     }
     let outcome = match place(&mut args) {
         Ok(Where::Parent) => return start_ranks(&args),
-        Ok(Where::Rank { speaks, open }) => run(&args, speaks, open),
+        Ok(Where::Rank { speaks, open, channels }) => run(&args, speaks, open, channels),
         Err(why) => Err(why),
     };
     concluded(outcome)
@@ -63,12 +64,20 @@ enum Where {
     #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "processes share GPUs"))]
     Parent,
     /// Measure: all ranks, or one of them. One process prints.
-    Rank { speaks: bool, open: Opener },
+    Rank { speaks: bool, open: Opener, channels: Channels },
 }
 
 fn in_this_process(args: &Args) -> Where {
     let backend = args.backend;
-    Where::Rank { speaks: true, open: Box::new(move |spec| exec::open(backend, spec)) }
+    let open: Opener = Box::new(move |spec| exec::open(backend, spec));
+    let channels = match (args.channels, backend) {
+        (None, Backend::Cuda) => {
+            let used = devices(args).map_or(1, |devices| devices.len() as u32);
+            Channels::filling(args.ranks.div_ceil(used.max(1)), multiprocessors(args))
+        }
+        _ => Channels::Fixed(args.channels()),
+    };
+    Where::Rank { speaks: true, open, channels }
 }
 
 #[cfg(feature = "cuda")]
@@ -80,7 +89,8 @@ fn place(args: &mut Args) -> Result<Where, String> {
         Some(place) => {
             args.ranks = place.ranks();
             let speaks = place.rank() == 0;
-            Ok(Where::Rank { speaks, open: Box::new(move |spec| place.open(spec)) })
+            let channels = Channels::Fixed(args.channels());
+            Ok(Where::Rank { speaks, open: Box::new(move |spec| place.open(spec)), channels })
         }
         None if args.procs => Ok(Where::Parent),
         None => Ok(in_this_process(args)),
@@ -103,10 +113,8 @@ fn start_ranks(_args: &Args) -> ExitCode {
 }
 
 /// Returns the number of wrong elements over all lines.
-fn run(args: &Args, speaks: bool, open: Opener) -> Result<u64, String> {
-    let collective = args.collective();
-    let plan =
-        plan::generate(args.algo, collective, args.ranks, args.channels()).map_err(|err| err.to_string())?;
+fn run(args: &Args, speaks: bool, open: Opener, channels: Channels) -> Result<u64, String> {
+    let plan = channels.plan(args, args.max_bytes.0)?;
     let settings = Settings {
         open,
         backend: args.backend,
@@ -123,6 +131,7 @@ fn run(args: &Args, speaks: bool, open: Opener) -> Result<u64, String> {
     };
     let mut run = Run {
         settings,
+        channels,
         speaks,
         out: std::io::stdout(),
         rows: vec![],
@@ -134,6 +143,7 @@ fn run(args: &Args, speaks: bool, open: Opener) -> Result<u64, String> {
     for dtype in args.dtype.list(&DType::ALL) {
         for op in args.ops() {
             for bytes in args.sizes() {
+                run.settings.plan = run.channels.plan(args, bytes)?;
                 run.line(bytes, dtype, op)?;
             }
         }
@@ -143,6 +153,7 @@ fn run(args: &Args, speaks: bool, open: Opener) -> Result<u64, String> {
 
 struct Run {
     settings: Settings,
+    channels: Channels,
     /// Whether this process prints and writes: one of them does.
     speaks: bool,
     out: std::io::Stdout,
@@ -176,13 +187,14 @@ impl Run {
         let text = format!(
             "# ringlab-perf {} backend {backend}\n\
              # Collective test starting: {} {}\n\
-             # ranks {} channels {} slot {slot_bytes} minBytes {} maxBytes {} step: {step}({kind}) warmup iters: {warmup} iters: {iters} \
+             # ranks {} channels {}{} slot {slot_bytes} minBytes {} maxBytes {} step: {step}({kind}) warmup iters: {warmup} iters: {iters} \
              rounds: {rounds} (median) validation: {checks}\n\
              #\n# Using {on}\n{}\n",
             env!("CARGO_PKG_VERSION"),
             plan.collective.name(),
             args.algo,
             plan.ranks,
+            if self.channels == Channels::Fixed(plan.channels) { "" } else { "up to " },
             plan.channels,
             args.min_bytes.0,
             args.max_bytes.0,
@@ -215,7 +227,16 @@ impl Run {
                 );
             }
         }
-        self.rows.push(report::row(shape, dtype.name(), redop, root, &out_of_place, in_place.as_ref()));
+        let channels = self.settings.plan.channels;
+        self.rows.push(report::row(
+            shape,
+            channels,
+            dtype.name(),
+            redop,
+            root,
+            &out_of_place,
+            in_place.as_ref(),
+        ));
         Ok(())
     }
 
@@ -267,6 +288,19 @@ fn devices(args: &Args) -> Result<Vec<u32>, ExecError> {
 fn cuda_devices(ranks: u32) -> Result<Vec<u32>, ExecError> {
     let all = ringlab_engine::exec::cuda::devices()?;
     Ok(all.iter().map(|device| device.ordinal).take(ranks as usize).collect())
+}
+
+/// Of the device that has the fewest among those used.
+#[cfg(feature = "cuda")]
+fn multiprocessors(args: &Args) -> u32 {
+    let all = ringlab_engine::exec::cuda::devices().unwrap_or_default();
+    let used = |ordinal| args.devices.is_empty() || args.devices.contains(&ordinal);
+    all.iter().filter(|d| used(d.ordinal)).map(|d| d.multiprocessors).min().unwrap_or(1)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn multiprocessors(_args: &Args) -> u32 {
+    1
 }
 
 #[cfg(not(feature = "cuda"))]

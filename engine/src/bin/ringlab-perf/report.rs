@@ -11,6 +11,7 @@ const VERSION: u32 = 1;
 /// One line of the table; `in_place` is null where the collective has no such thing.
 pub fn row(
     shape: Shape,
+    channels: u32,
     dtype: &str,
     redop: &str,
     root: i64,
@@ -20,6 +21,7 @@ pub fn row(
     json!({
         "size": shape.bytes,
         "count": shape.count,
+        "channels": channels,
         "type": dtype,
         "redop": redop,
         "root": root,
@@ -71,7 +73,6 @@ pub fn file(
             "collective": plan.collective.name(),
             "algorithm": algorithm,
             "ranks": plan.ranks,
-            "channels": plan.channels,
             "slot_bytes": settings.slot_bytes,
             "iters": settings.iters,
             "rounds": settings.rounds,

@@ -20,7 +20,7 @@ use crate::types::{ChannelId, Collective, Rank, UnknownName};
 
 /// Most ranks and channels of a plan.
 pub const MAX_RANKS: u32 = 64;
-pub const MAX_CHANNELS: u32 = 32;
+pub const MAX_CHANNELS: u32 = 64;
 
 /// How a collective moves its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -284,7 +284,7 @@ mod tests {
         assert!(err(Algorithm::Tree, Collective::AllToAll, 4, 1).contains("use one_shot or pairwise"));
         assert!(err(Algorithm::Ring, Collective::AllReduce, 0, 1).contains("1 to 64"));
         assert!(err(Algorithm::Ring, Collective::AllReduce, 65, 1).contains("1 to 64"));
-        assert!(err(Algorithm::Ring, Collective::AllReduce, 2, 33).contains("1 to 32"));
+        assert!(err(Algorithm::Ring, Collective::AllReduce, 2, 65).contains("1 to 64"));
         let past = Collective::Broadcast { root: Rank(2) };
         assert!(err(Algorithm::Ring, past, 2, 1).contains("choose 0 to 1"));
     }
