@@ -1,11 +1,17 @@
 //! Every generated plan, executed: exact on each element and the same bits twice.
 
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use ringlab_engine::exec::{self, Backend, KernelChoice, SessionSpec};
+use ringlab_engine::cost::SimModel;
+use ringlab_engine::exec::{self, Backend, KernelChoice, SessionSpec, cpu};
 use ringlab_engine::plan::{self, Algorithm};
-use ringlab_engine::types::{Collective, DType, Rank, RedOp};
+use ringlab_engine::sim::simulate;
+use ringlab_engine::trace::Trace;
+use ringlab_engine::types::{ChannelId, Collective, DType, Rank, RedOp};
+use ringlab_engine::verify::verify;
 
 /// A collective and an algorithm that has a schedule for it.
 fn schedules(ranks: u32) -> impl Strategy<Value = (Algorithm, Collective)> {
@@ -16,12 +22,17 @@ fn schedules(ranks: u32) -> impl Strategy<Value = (Algorithm, Collective)> {
     (0..ranks).prop_flat_map(move |root| prop::sample::select(pairs(root)))
 }
 
-fn specs() -> impl Strategy<Value = SessionSpec> {
+/// Ranks, channels and blocks to draw from.
+fn specs(
+    ranks: RangeInclusive<u32>,
+    channels: RangeInclusive<u32>,
+    largest: u64,
+) -> impl Strategy<Value = SessionSpec> {
     // Empty, tiny, odd, not divisible by anything, and large enough for several tiles of small slots.
-    let blocks = prop_oneof![0u64..5, Just(255), Just(1009), 100u64..3000, 5_000u64..20_000];
+    let blocks = prop_oneof![0u64..5, Just(255), Just(1009), 100u64..3000, largest / 4..largest];
     let sizes = (blocks, prop::sample::select(vec![16usize, 100, 512, 4096]));
     let kinds = (prop::sample::select(DType::ALL.to_vec()), prop::sample::select(RedOp::ALL.to_vec()));
-    (1u32..=8, 1u32..=4, sizes, kinds, any::<bool>())
+    (ranks, channels, sizes, kinds, any::<bool>())
         .prop_flat_map(|(ranks, channels, sizes, kinds, in_place)| {
             (schedules(ranks), Just((ranks, channels, sizes, kinds, in_place)))
         })
@@ -37,37 +48,58 @@ fn specs() -> impl Strategy<Value = SessionSpec> {
                     slot_bytes,
                     deadline: Duration::from_secs(60),
                     devices: vec![],
-                    trace_spans: 50_000,
+                    trace_spans: 200_000,
                     kernel: KernelChoice::Auto,
                 }
             },
         )
 }
 
+/// Bytes by rank, channel, tile and step.
+fn bytes(trace: &Trace) -> BTreeMap<(Rank, ChannelId, u64, u32), u64> {
+    trace.spans.iter().map(|s| ((s.rank, s.channel, s.tile, s.step), s.bytes)).collect()
+}
+
+/// Verified by `open`, executed traced and not: exact both times, with the same bits, step by step the bytes of the simulation, and
+/// nothing in a buffer that the collective does not give.
+fn runs_exactly(spec: &SessionSpec, seed: u64) -> Result<(), TestCaseError> {
+    let (ranks, collective) = (spec.plan.ranks, spec.plan.collective);
+    let mut session = exec::open(Backend::Cpu, spec.clone()).unwrap();
+    let mut outputs = Vec::new();
+    for traced in [false, true] {
+        session.fill(seed).unwrap();
+        if traced {
+            let (_, trace) = session.run_traced().unwrap();
+            let model = SimModel::default();
+            let simulated = simulate(&spec.plan, &model, spec.block, spec.dtype, spec.slot_bytes).unwrap();
+            if trace.dropped + simulated.dropped == 0 {
+                prop_assert!(bytes(&trace) == bytes(&simulated), "the simulation moves other bytes");
+            }
+        } else {
+            session.run(1).unwrap();
+        }
+        let report = session.check(seed).unwrap();
+        prop_assert_eq!(report.wrong, 0, "{} {:?}", spec.plan.name, report.first_wrong);
+        outputs.push((0..ranks).map(|r| session.output(Rank(r)).unwrap()).collect::<Vec<_>>());
+    }
+    prop_assert!(outputs[0] == outputs[1]);
+    let without = (0..ranks).filter(|r| !spec.in_place && !collective.has_output(Rank(*r)));
+    for rank in without {
+        prop_assert!(outputs[0][rank as usize].iter().all(|byte| *byte == cpu::POISON), "rank {}", rank);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_generated_plan_gives_the_exact_result_twice(spec in specs(), seed in any::<u64>()) {
-        let ranks = spec.plan.ranks;
-        let mut session = exec::open(Backend::Cpu, spec).unwrap();
-        let mut outputs = Vec::new();
-        for traced in [false, true] {
-            session.fill(seed).unwrap();
-            if traced {
-                session.run_traced().unwrap();
-            } else {
-                session.run(1).unwrap();
-            }
-            let report = session.check(seed).unwrap();
-            prop_assert_eq!(report.wrong, 0, "{:?}", report.first_wrong);
-            outputs.push((0..ranks).map(|r| session.output(Rank(r)).unwrap()).collect::<Vec<_>>());
-        }
-        prop_assert!(outputs[0] == outputs[1]);
+    fn a_generated_plan_gives_the_exact_result_twice(spec in specs(1..=8, 1..=4, 20_000), seed in any::<u64>()) {
+        runs_exactly(&spec, seed)?;
     }
 
     #[test]
-    fn repeating_out_of_place_changes_nothing(spec in specs(), seed in any::<u64>()) {
+    fn repeating_out_of_place_changes_nothing(spec in specs(1..=8, 1..=4, 20_000), seed in any::<u64>()) {
         let mut session = exec::open(Backend::Cpu, SessionSpec { in_place: false, ..spec }).unwrap();
         session.fill(seed).unwrap();
         let first = session.run(1).unwrap();
@@ -75,6 +107,46 @@ proptest! {
         prop_assert_eq!(first.moved_bytes, more.moved_bytes);
         let report = session.check(seed).unwrap();
         prop_assert_eq!(report.wrong, 0, "{:?}", report.first_wrong);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn so_does_a_plan_of_many_ranks(spec in specs(9..=64, 1..=3, 2_000), seed in any::<u64>()) {
+        runs_exactly(&spec, seed)?;
+    }
+}
+
+/// A rank's figure is what it sent or read from others, so the sum is what went over all edges of the proof.
+#[test]
+fn moved_bytes_are_those_of_the_proof() {
+    for ranks in [2, 3, 5, 8] {
+        for collective in Collective::all(Rank(ranks - 1)) {
+            for algorithm in Algorithm::ALL.into_iter().filter(|a| a.supports(collective)) {
+                let plan = plan::generate(algorithm, collective, ranks, 2).unwrap();
+                let block = u64::from(plan.chunks * plan.channels * 8);
+                let sent = verify(&plan, false).unwrap().edges.into_iter().map(|edge| edge.sent);
+                let want: u64 = sent.map(|sent| block * 4 * sent.num / sent.den).sum();
+                let spec = SessionSpec {
+                    plan,
+                    block,
+                    dtype: DType::F32,
+                    op: RedOp::Sum,
+                    in_place: false,
+                    slot_bytes: 64,
+                    deadline: Duration::from_secs(60),
+                    devices: vec![],
+                    trace_spans: 0,
+                    kernel: KernelChoice::Auto,
+                };
+                let mut session = exec::open(Backend::Cpu, spec).unwrap();
+                session.fill(1).unwrap();
+                let moved = session.run(1).unwrap().moved_bytes;
+                assert_eq!(moved.iter().sum::<u64>(), want, "{algorithm} {collective:?}");
+            }
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::buffers::Buffers;
+pub use self::check::POISON;
 use self::check::Share;
 use self::link::Link;
 use self::memory::Region;

@@ -97,3 +97,43 @@ impl Of {
         steps.extend(rest.map(|p| Step::RecvReduceCopy { from: Rank(p), src: dst, dst }));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a rank's folding amounts to; as an addition commutes, its operands come in the order of their text, brackets first.
+    fn folded(ranks: u32, rank: u32) -> String {
+        let add = |a: String, b: String| if a < b { format!("({a}+{b})") } else { format!("({b}+{a})") };
+        let steps = Of { rank, ranks }.exchange(Collective::AllReduce);
+        let (mut scratch, mut output) = (String::new(), String::new());
+        for step in steps {
+            let value = |range: Range| match range.buffer {
+                Buffer::Input => rank.to_string(),
+                Buffer::Output => output.clone(),
+                Buffer::Scratch(_) => scratch.clone(),
+            };
+            let (value, dst) = match step {
+                Step::Recv { from, dst } => (from.to_string(), dst),
+                Step::RecvReduceCopy { from, src, dst } => (add(from.to_string(), value(src)), dst),
+                Step::Reduce { srcs, dst } => (add(value(srcs[0].range), value(srcs[1].range)), dst),
+                _ => continue,
+            };
+            match dst.buffer {
+                Buffer::Scratch(_) => scratch = value,
+                _ => output = value,
+            }
+        }
+        output
+    }
+
+    #[test]
+    fn all_ranks_add_in_the_same_order() {
+        assert_eq!(folded(4, 0), "(((0+1)+2)+3)");
+        for ranks in 2..20 {
+            for rank in 1..ranks {
+                assert_eq!(folded(ranks, rank), folded(ranks, 0), "rank {rank} of {ranks}");
+            }
+        }
+    }
+}
