@@ -76,8 +76,9 @@ impl Mailbox {
         self.changed.notify_all();
     }
 
-    pub(super) fn wait_end(&self, until: Instant) {
-        self.wait(until, |mail| mail.ended.then_some(()));
+    /// Whether that has come to pass.
+    pub(super) fn wait_end(&self, until: Instant) -> bool {
+        self.wait(until, |mail| mail.ended.then_some(())).is_some()
     }
 
     pub(super) fn wait_result(
