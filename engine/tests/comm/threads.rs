@@ -69,9 +69,13 @@ fn a_deadline_names_the_ranks_that_did_not_call() {
             assert!(why.to_string().contains("ranks 1, 3 did not call it"), "{why}");
             assert!(text(boot.recv(Rank(3), 9, Duration::from_millis(50))).contains("rank 3 sent rank"));
             // Nobody may leave before both have been told.
-            [1, 3].map(|odd| boot.send(Rank(odd), 0, b"go").unwrap());
+            for odd in [1, 3] {
+                boot.send(Rank(odd), 0, b"go").unwrap();
+            }
         } else {
-            [0, 2].map(|even| boot.recv(Rank(even), 0, LONG).unwrap());
+            for even in [0, 2] {
+                boot.recv(Rank(even), 0, LONG).unwrap();
+            }
         }
         assert_eq!(boot.state().failure(), None);
         boot.goodbye().unwrap();
