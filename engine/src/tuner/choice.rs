@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::plan::Algorithm;
 use crate::text::{Lang, Text};
 
 /// A reason for which a candidate may not run.
@@ -15,6 +16,11 @@ pub struct Gate {
 impl Gate {
     pub fn new(code: &'static str, reason: Text) -> Gate {
         Gate { code, reason }
+    }
+
+    /// The reason without a full stop, to go on from.
+    pub fn clause(&self, lang: Lang) -> &str {
+        self.reason.get(lang).trim_end_matches(['.', '。'])
     }
 }
 
@@ -102,6 +108,11 @@ pub struct Choice {
 impl Choice {
     pub fn winner(&self) -> &Candidate {
         &self.candidates[self.chosen]
+    }
+
+    /// The winner, where it is one of the engine's own; `None` for NCCL's.
+    pub fn algorithm(&self) -> Option<Algorithm> {
+        self.winner().algorithm.parse().ok()
     }
 
     /// All candidates as aligned columns, the winner marked.
@@ -193,7 +204,7 @@ impl Choice {
                 format!("{name} could run but was not chosen: {price}, no better than {best}.")
             };
         }
-        let reasons: Vec<&str> = candidate.gates.iter().map(|gate| gate.reason.get(lang)).collect();
+        let reasons: Vec<&str> = candidate.gates.iter().map(|gate| gate.clause(lang)).collect();
         if zh {
             format!("{name} 不可用：{}；{price}。", reasons.join("；"))
         } else {
@@ -212,8 +223,11 @@ impl Choice {
         };
         text += &self.table(lang);
         let Launched { channels, threads, chunk_bytes, slice_bytes, notes } = &self.launched;
-        let mut parts =
-            vec![if zh { format!("{channels} 个通道") } else { format!("{channels} channels") }];
+        let mut parts = vec![match (zh, *channels) {
+            (true, n) => format!("{n} 个通道"),
+            (false, 1) => "1 channel".into(),
+            (false, n) => format!("{n} channels"),
+        }];
         let mut part = |value: Option<u64>, zh_unit: &str, en_unit: &str| {
             parts.extend(value.map(|n| if zh { format!("{zh_unit} {n}") } else { format!("{n} {en_unit}") }));
         };

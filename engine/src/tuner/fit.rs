@@ -91,8 +91,8 @@ fn entry(key: Key, sizes: &BTreeMap<u64, Vec<f64>>) -> Result<Entry, FitError> {
         let (alpha_us, beta) = line(&points);
         segments.push(Segment {
             from_bytes: if at == 0 { 0 } else { bounds[start] },
-            alpha_us,
-            gbps: (beta > 0.0).then(|| 1e-3 / beta),
+            alpha_us: six_digits(alpha_us),
+            gbps: (beta > 0.0).then(|| six_digits(1e-3 / beta)),
         });
     }
     let mut entry = Entry {
@@ -112,7 +112,7 @@ fn entry(key: Key, sizes: &BTreeMap<u64, Vec<f64>>) -> Result<Entry, FitError> {
             times.iter().map(move |time| (predicted / time - 1.0).abs() * 100.0)
         })
         .collect();
-    entry.median_error_pct = median(&errors);
+    entry.median_error_pct = six_digits(median(&errors));
     Ok(entry)
 }
 
@@ -122,6 +122,11 @@ pub(super) fn median(values: &[f64]) -> f64 {
     sorted.sort_by(f64::total_cmp);
     let half = sorted.len() / 2;
     if sorted.len().is_multiple_of(2) { (sorted[half - 1] + sorted[half]) / 2.0 } else { sorted[half] }
+}
+
+/// More digits than a measurement has.
+fn six_digits(x: f64) -> f64 {
+    format!("{x:.5e}").parse().expect("a number that was printed")
 }
 
 /// Sum over points of |predicted / measured - 1|, each at most 1/2 so that one outlier does not buy a segment.

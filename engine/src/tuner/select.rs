@@ -132,14 +132,7 @@ impl Tuner {
                 collective: collective.into(),
                 ranks: self.ranks,
                 bytes: query.bytes,
-                reasons: candidates
-                    .iter()
-                    .map(|candidate| {
-                        let reasons: Vec<&str> =
-                            candidate.gates.iter().map(|gate| gate.reason.en.trim_end_matches('.')).collect();
-                        format!("{}: {}", candidate.name(Lang::En), reasons.join(", "))
-                    })
-                    .collect(),
+                reasons: reasons(candidates),
             }),
             // The only one left needs no price, and with one rank all are the same copy.
             [only] => Ok(only),
@@ -317,6 +310,24 @@ impl Tuner {
         }
         why
     }
+}
+
+/// Each reason once: what was ruled out by a variable, and what cannot run whatever is set.
+fn reasons(candidates: &[Candidate]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for candidate in candidates {
+        for gate in &candidate.gates {
+            let reason = gate.clause(Lang::En);
+            let reason = match gate.code {
+                "no_plan" => format!("{}: {reason}", candidate.algorithm),
+                _ => reason.to_owned(),
+            };
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+    }
+    reasons
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use clap::Parser;
 use ringlab_engine::data::MAX_RANKS;
 use ringlab_engine::exec::{Backend, KernelChoice};
-use ringlab_engine::plan::Algorithm;
 use ringlab_engine::types::{Collective, DType, Rank, RedOp};
+
+use crate::tune::{Algo, TuneArgs};
 
 const WHAT_IS_TIMED: &str = "\
 What is timed: one round executes the collective -n times back to back between two readings of the host's monotonic clock, from before
@@ -86,12 +87,12 @@ pub struct Args {
 
     /// all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather, scatter or send_recv (all_to_all and send_recv
     /// out of place only).
-    #[arg(long, value_name = "NAME", default_value = "all_reduce", value_parser = collective)]
+    #[arg(long, value_name = "NAME", default_value = "all_reduce", value_parser = any_root)]
     collective: Collective,
 
-    /// ring, one_shot, two_shot, chain, tree, halving_doubling, pairwise or exchange.
+    /// ring, one_shot, two_shot, chain, tree, halving_doubling, pairwise or exchange; or auto, by --profile at each size.
     #[arg(long, value_name = "NAME", default_value = "ring")]
-    pub algo: Algorithm,
+    pub algo: Algo,
 
     /// Independent lanes per rank: a thread each on the CPU (default 1), a block each on a GPU (default: as many as fill it,
     /// fewer for short messages; 16 with --procs).
@@ -131,6 +132,9 @@ pub struct Args {
     /// Writes rows, hardware, driver, command and commit to this file.
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub tune: TuneArgs,
 }
 
 impl Args {
@@ -250,10 +254,14 @@ impl<T: FromStr<Err: ToString>> FromStr for OneOrAll<T> {
     }
 }
 
-/// The collective of a name, with any root.
-fn collective(name: &str) -> Result<Collective, String> {
-    Collective::named(name, Rank(0)).ok_or_else(|| {
-        let known = Collective::all(Rank(0)).map(Collective::name).join(", ");
+fn any_root(name: &str) -> Result<Collective, String> {
+    collective(name, Rank(0))
+}
+
+/// The collective of a name.
+pub fn collective(name: &str, root: Rank) -> Result<Collective, String> {
+    Collective::named(name, root).ok_or_else(|| {
+        let known = Collective::all(root).map(Collective::name).join(", ");
         format!("unknown collective `{name}`; known: {known}")
     })
 }
@@ -298,7 +306,7 @@ mod tests {
     fn a_collective_gets_the_root_of_its_flag() {
         let got = args("--collective gather -g 4 -r 3").collective();
         assert_eq!(got, Collective::Gather { root: Rank(3) });
-        assert!(collective("alltoall").unwrap_err().contains("all_to_all"));
+        assert!(any_root("alltoall").unwrap_err().contains("all_to_all"));
     }
 
     #[test]

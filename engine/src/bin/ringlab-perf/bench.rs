@@ -134,7 +134,7 @@ pub fn measure(
 }
 
 /// The middle value, or the mean of the two middle ones. At least one value.
-fn median(values: &[f64]) -> f64 {
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let half = sorted.len() / 2;

@@ -1,8 +1,6 @@
 //! How many channels a message is cut into when the command line does not say.
 
-use ringlab_engine::plan::{self, MAX_CHANNELS, Plan};
-
-use crate::args::Args;
+use ringlab_engine::plan::MAX_CHANNELS;
 
 /// Bytes of a message below which another channel costs more than it moves.
 const SHORT: u64 = 8 << 10;
@@ -26,12 +24,6 @@ impl Channels {
             Channels::Fixed(channels) => channels,
             Channels::UpTo(most) => (bytes / SHORT).clamp(1, most.into()) as u32,
         }
-    }
-
-    /// The plan for a message of so many bytes.
-    pub fn plan(self, args: &Args, bytes: u64) -> Result<Plan, String> {
-        plan::generate(args.algo, args.collective(), args.ranks, self.of(bytes))
-            .map_err(|err| err.to_string())
     }
 }
 

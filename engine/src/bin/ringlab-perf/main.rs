@@ -8,6 +8,7 @@ mod procs;
 mod random;
 mod report;
 mod table;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ use ringlab_engine::types::{DType, RedOp};
 use self::args::Args;
 use self::bench::{Measured, Opener, Settings, Shape};
 use self::channels::Channels;
+use self::tune::Chooser;
 
 const WRONG: u8 = 1;
 const CANNOT_RUN: u8 = 3;
@@ -32,6 +34,12 @@ fn main() -> ExitCode {
     }
     if let Some(count) = args.random {
         return concluded(random(&args, count));
+    }
+    if args.tune.explain {
+        return concluded(tune::explain(&args).map(|()| 0));
+    }
+    if args.tune.tune_report.is_some() {
+        return concluded(tune::report(&args).map(|()| 0));
     }
     let outcome = match place(&mut args) {
         Ok(Where::Parent) => return start_ranks(&args),
@@ -114,7 +122,8 @@ fn start_ranks(_args: &Args) -> ExitCode {
 
 /// Returns the number of wrong elements over all lines.
 fn run(args: &Args, speaks: bool, open: Opener, channels: Channels) -> Result<u64, String> {
-    let plan = channels.plan(args, args.max_bytes.0)?;
+    let chooser = Chooser::new(args, channels)?;
+    let (plan, _) = chooser.plan(args, args.max_bytes.0)?;
     let settings = Settings {
         open,
         backend: args.backend,
@@ -131,7 +140,7 @@ fn run(args: &Args, speaks: bool, open: Opener, channels: Channels) -> Result<u6
     };
     let mut run = Run {
         settings,
-        channels,
+        chooser,
         speaks,
         out: std::io::stdout(),
         rows: vec![],
@@ -143,8 +152,7 @@ fn run(args: &Args, speaks: bool, open: Opener, channels: Channels) -> Result<u6
     for dtype in args.dtype.list(&DType::ALL) {
         for op in args.ops() {
             for bytes in args.sizes() {
-                run.settings.plan = run.channels.plan(args, bytes)?;
-                run.line(bytes, dtype, op)?;
+                run.line(args, bytes, dtype, op)?;
             }
         }
     }
@@ -153,7 +161,7 @@ fn run(args: &Args, speaks: bool, open: Opener, channels: Channels) -> Result<u6
 
 struct Run {
     settings: Settings,
-    channels: Channels,
+    chooser: Chooser,
     /// Whether this process prints and writes: one of them does.
     speaks: bool,
     out: std::io::Stdout,
@@ -194,7 +202,7 @@ impl Run {
             plan.collective.name(),
             args.algo,
             plan.ranks,
-            if self.channels == Channels::Fixed(plan.channels) { "" } else { "up to " },
+            if self.chooser.fixes(plan.channels) { "" } else { "up to " },
             plan.channels,
             args.min_bytes.0,
             args.max_bytes.0,
@@ -203,9 +211,14 @@ impl Run {
         self.print(&text)
     }
 
-    fn line(&mut self, bytes: u64, dtype: DType, op: RedOp) -> Result<(), String> {
+    fn line(&mut self, args: &Args, bytes: u64, dtype: DType, op: RedOp) -> Result<(), String> {
         let collective = self.settings.plan.collective;
         let shape = Shape::new(collective, self.settings.plan.ranks, bytes, dtype);
+        let (plan, choice) = self.chooser.plan(args, shape.bytes)?;
+        self.settings.plan = plan;
+        if let Some(choice) = &choice {
+            self.print(&tune::comment(choice))?;
+        }
         let redop = if collective.reduces() { op.name() } else { "none" };
         let root = collective.root().map_or(-1, |root| i64::from(root.0));
         self.print(&table::preamble(shape.bytes, shape.count, dtype.name(), redop, root))?;
@@ -228,15 +241,12 @@ impl Run {
             }
         }
         let channels = self.settings.plan.channels;
-        self.rows.push(report::row(
-            shape,
-            channels,
-            dtype.name(),
-            redop,
-            root,
-            &out_of_place,
-            in_place.as_ref(),
-        ));
+        let mut row =
+            report::row(shape, channels, dtype.name(), redop, root, &out_of_place, in_place.as_ref());
+        if let Some(choice) = choice {
+            row["choice"] = serde_json::json!(choice);
+        }
+        self.rows.push(row);
         Ok(())
     }
 

@@ -89,6 +89,6 @@ pub fn file(
 }
 
 /// The commit this program was built from: set `RINGLAB_COMMIT` when building or running; null when neither was done.
-fn commit() -> Option<String> {
+pub fn commit() -> Option<String> {
     option_env!("RINGLAB_COMMIT").map(Into::into).or_else(|| std::env::var("RINGLAB_COMMIT").ok())
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::launch::Launch;
 pub use self::model::{Entry, Model};
-pub use self::select::{AlgoTime, NoAlgorithm, Operation};
+pub use self::select::{AlgoTime, NoAlgorithm, Operation, nvls_supported};
 use crate::types::Collective;
 
 macro_rules! named {
@@ -207,7 +207,9 @@ pub struct InvalidComm {
 }
 
 impl Comm {
-    fn check(&self) -> Result<(), InvalidComm> {
+    /// # Errors
+    /// When figures contradict each other.
+    pub fn check(&self) -> Result<(), InvalidComm> {
         let fail = |problem: String| Err(InvalidComm { name: self.name.clone(), problem });
         if self.nodes == 0 || self.ranks < self.nodes {
             return fail(format!(

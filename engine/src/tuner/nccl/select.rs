@@ -8,6 +8,7 @@ use super::{Algo, Func, Model, Proto, gates};
 use crate::text::Text;
 use crate::tuner::Gate;
 use crate::tuner::choice::{Candidate, Choice, Cost, Launched};
+use crate::types::{DType, RedOp};
 
 /// One operation as `getAlgoInfo` gets it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -15,8 +16,6 @@ pub struct Operation {
     pub func: Func,
     /// The larger of a rank's two buffers.
     pub bytes: u64,
-    /// Bytes of an element.
-    pub elem_size: u64,
     /// Operations of one group on a channel; 1 for a call by itself.
     pub num_pipe_ops: u32,
     /// `ncclNvlsSupported`: the switch can do the reduction in the data type.
@@ -26,16 +25,20 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// A sum of 4-byte floats by itself, which every offload can do.
+    /// A sum of floats by itself, which every offload can do.
     pub fn sum(func: Func, bytes: u64) -> Operation {
-        Operation {
-            func,
-            bytes,
-            elem_size: 4,
-            num_pipe_ops: 1,
-            nvls_supported: true,
-            coll_net_supported: true,
+        Operation { func, bytes, num_pipe_ops: 1, nvls_supported: true, coll_net_supported: true }
+    }
+}
+
+/// `ncclNvlsSupported` (src/include/device.h): what an NVSwitch reduces. An average is none of it: NCCL scales it before or after.
+pub fn nvls_supported(op: RedOp, dtype: DType) -> bool {
+    match dtype.name() {
+        "int32" | "uint32" | "int64" | "uint64" | "half" | "bfloat16" => {
+            matches!(op, RedOp::Sum | RedOp::Min | RedOp::Max)
         }
+        "float" | "double" => op == RedOp::Sum,
+        _ => false,
     }
 }
 
