@@ -9,27 +9,38 @@
 //!   `head` with `Acquire` synchronises with that store, so the slot's bytes and its length are visible.
 //! - *Reuse.* The consumer reads the slot, then stores `head + 1` with `Release`. The producer that loads `head > tail - SLOTS` with
 //!   `Acquire` synchronises with it, so its overwriting happens after the reading.
+//! - *Copies.* `head_seen` and `tail_seen` belong to one side each and hold what it loaded with `Acquire` before; counters only grow, so
+//!   what an old value allowed is allowed still.
 //! - *Signal.* Everything the signaller read or wrote before its `Release` store of `signals` happens before whatever the waiter does
 //!   after its `Acquire` load: this is what lets a plan order direct accesses to a peer's buffer. Happens-before is transitive, so a
 //!   chain of signals and FIFOs through third ranks orders as well.
 //!
 //! Counters only grow and live as long as the session: at a billion steps a second 64 bits last 584 years.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::memory::{Region, Window};
 use super::wait::Padded;
 use crate::plan::SLOTS;
 
 pub struct Link {
-    tail: Padded<AtomicU64>,
+    filled: Padded<Filled>,
     head: Padded<AtomicU64>,
     signals: Padded<AtomicU64>,
     waited: Padded<AtomicU64>,
-    /// Elements in each slot: written with the slot and ordered with it.
-    lens: [AtomicU64; SLOTS as usize],
+    /// Each side's last look at the other's counter, on a line of its own: most steps need no newer one.
+    head_seen: Padded<AtomicU64>,
+    tail_seen: Padded<AtomicU64>,
     slots: Region,
     slot_bytes: usize,
+}
+
+/// What the consumer waits for and what it then needs to know, on one cache line.
+#[derive(Default)]
+struct Filled {
+    tail: AtomicU64,
+    /// Elements in each slot: written with the slot and ordered with it.
+    lens: [AtomicU32; SLOTS as usize],
 }
 
 impl Link {
@@ -37,11 +48,12 @@ impl Link {
     pub fn new(slots: Region, slot_bytes: usize) -> Link {
         assert_eq!(slots.bytes(), SLOTS as usize * slot_bytes);
         Link {
-            tail: Padded::default(),
+            filled: Padded::default(),
             head: Padded::default(),
             signals: Padded::default(),
             waited: Padded::default(),
-            lens: Default::default(),
+            head_seen: Padded::default(),
+            tail_seen: Padded::default(),
             slots,
             slot_bytes,
         }
@@ -52,27 +64,47 @@ impl Link {
         (slot, self.slots.window(slot * self.slot_bytes, self.slot_bytes))
     }
 
+    /// Producer: whether a slot is free.
+    pub fn has_room(&self) -> bool {
+        let tail = self.filled.0.tail.load(Ordering::Relaxed);
+        let room = |head: u64| head + u64::from(SLOTS) > tail;
+        if room(self.head_seen.0.load(Ordering::Relaxed)) {
+            return true;
+        }
+        let head = self.head.0.load(Ordering::Acquire);
+        self.head_seen.0.store(head, Ordering::Relaxed);
+        room(head)
+    }
+
     /// Producer: the next slot, once it is free.
     pub fn try_reserve(&self) -> Option<Window<'_>> {
-        let tail = self.tail.0.load(Ordering::Relaxed);
-        let free = self.head.0.load(Ordering::Acquire) + u64::from(SLOTS) > tail;
-        free.then(|| self.slot(tail).1)
+        self.has_room().then(|| self.slot(self.filled.0.tail.load(Ordering::Relaxed)).1)
     }
 
     /// Producer: hands over the reserved slot with `elems` elements in it.
     pub fn post(&self, elems: u64) {
-        let tail = self.tail.0.load(Ordering::Relaxed);
-        self.lens[self.slot(tail).0].store(elems, Ordering::Relaxed);
-        self.tail.0.store(tail + 1, Ordering::Release);
+        let tail = self.filled.0.tail.load(Ordering::Relaxed);
+        let elems = u32::try_from(elems).expect("a slot has at most 1 GiB");
+        self.filled.0.lens[self.slot(tail).0].store(elems, Ordering::Relaxed);
+        self.filled.0.tail.store(tail + 1, Ordering::Release);
+    }
+
+    /// Consumer: whether a slot is filled.
+    pub fn has_data(&self) -> bool {
+        let head = self.head.0.load(Ordering::Relaxed);
+        if self.tail_seen.0.load(Ordering::Relaxed) > head {
+            return true;
+        }
+        let tail = self.filled.0.tail.load(Ordering::Acquire);
+        self.tail_seen.0.store(tail, Ordering::Relaxed);
+        tail > head
     }
 
     /// Consumer: the oldest filled slot and its number of elements, once there is one.
     pub fn try_peek(&self) -> Option<(Window<'_>, u64)> {
-        let head = self.head.0.load(Ordering::Relaxed);
-        let filled = self.tail.0.load(Ordering::Acquire) > head;
-        filled.then(|| {
-            let (slot, window) = self.slot(head);
-            (window, self.lens[slot].load(Ordering::Relaxed))
+        self.has_data().then(|| {
+            let (slot, window) = self.slot(self.head.0.load(Ordering::Relaxed));
+            (window, u64::from(self.filled.0.lens[slot].load(Ordering::Relaxed)))
         })
     }
 
@@ -80,6 +112,11 @@ impl Link {
     pub fn free(&self) {
         let head = self.head.0.load(Ordering::Relaxed);
         self.head.0.store(head + 1, Ordering::Release);
+    }
+
+    /// Whether there is a signal to take.
+    pub fn has_signal(&self) -> bool {
+        self.signals.0.load(Ordering::Acquire) > self.waited.0.load(Ordering::Relaxed)
     }
 
     pub fn signal(&self) {
@@ -99,7 +136,7 @@ impl Link {
 
     /// (head, tail) of the FIFO, for reports.
     pub fn counters(&self) -> (u64, u64) {
-        (self.head.0.load(Ordering::Relaxed), self.tail.0.load(Ordering::Relaxed))
+        (self.head.0.load(Ordering::Relaxed), self.filled.0.tail.load(Ordering::Relaxed))
     }
 
     /// (signals taken, signals given), for reports.
@@ -109,7 +146,7 @@ impl Link {
 
     /// Forgets whatever a stopped run left in the connection. Only while no thread runs a plan.
     pub fn drain(&self) {
-        self.head.0.store(self.tail.0.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.head.0.store(self.filled.0.tail.load(Ordering::Relaxed), Ordering::Relaxed);
         self.waited.0.store(self.signals.0.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }

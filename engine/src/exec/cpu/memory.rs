@@ -127,10 +127,21 @@ impl Window<'_> {
 /// `dsts[..] = srcs[0] (op) srcs[1] (op) …` from left to right in the accumulator type, rounded once. A destination may be the very
 /// window of a source (in place); windows never overlap in part, since every cut of a block is the same for all buffers.
 pub fn fold<T: Element, O: Combine<T::Acc>>(dsts: &mut [Window<'_>], srcs: &[Window<'_>]) {
-    let elems = srcs[0].bytes / size_of::<T>();
-    let mut acc = [T::Acc::default(); BLOCK];
-    for from in (0..elems).step_by(BLOCK) {
-        let len = BLOCK.min(elems - from);
+    // Clearing the accumulators of a whole block would take longer than a small message.
+    match srcs[0].bytes / size_of::<T>() {
+        elems @ ..=32 => fold_by::<T, O, 32>(dsts, srcs, elems),
+        elems => fold_by::<T, O, BLOCK>(dsts, srcs, elems),
+    }
+}
+
+fn fold_by<T: Element, O: Combine<T::Acc>, const BY: usize>(
+    dsts: &mut [Window<'_>],
+    srcs: &[Window<'_>],
+    elems: usize,
+) {
+    let mut acc = [T::Acc::default(); BY];
+    for from in (0..elems).step_by(BY) {
+        let len = BY.min(elems - from);
         let acc = &mut acc[..len];
         // SAFETY: here and below each reference lives for one call, so none of this thread's overlap in time.
         unsafe { T::load(acc, srcs[0].elements(from, len)) };

@@ -1,8 +1,9 @@
-//! Plans on threads: one per rank and channel, connected by FIFOs in shared memory.
+//! Plans on threads, connected by FIFOs in shared memory: a task for each rank and channel, and a thread for each core that drives its tasks
+//! in turns.
 //!
 //! [`open`] compiles the plan ([`program`]), allocates ([`buffers`], [`memory`]), connects ([`link`]) and starts the threads ([`team`]);
-//! they run the steps ([`run`]) with the loops of [`ops`] and wait for each other in [`wait`]. Between executions of a run all threads meet in a barrier, as kernel
-//! boundaries do on a GPU, because a plan orders accesses to peers' buffers within one execution only.
+//! they run the steps ([`run`], [`task`]) with the loops of [`ops`] and wait for each other in [`wait`]. Between executions of a run all tasks meet
+//! in a barrier, as kernel boundaries do on a GPU, where the plan accesses peers' buffers: it orders that within one execution only.
 
 mod buffers;
 mod check;
@@ -11,9 +12,11 @@ mod link;
 mod memory;
 mod ops;
 mod run;
+mod task;
 mod team;
 mod wait;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,7 +28,8 @@ use self::memory::Region;
 use self::ops::Kernels;
 use self::run::{RunJob, Shared, ThreadResult};
 use self::team::{Panicked, Team};
-use self::wait::{Barrier, Waiting};
+use self::wait::{Barrier, Padded, Waiting};
+use super::program::Program;
 use super::{CheckReport, ExecError, Hardware, KernelChoice, Session, SessionSpec, Stall, Timing, program};
 use crate::data::Exact;
 use crate::plan::layout::Layout;
@@ -34,10 +38,10 @@ use crate::trace::{self, Origin, Span, Trace};
 use crate::types::{DType, Rank, RedOp};
 use crate::verify::verify;
 
-/// Most threads of a session.
-pub const MAX_THREADS: u32 = 1024;
+/// Most tasks of a session: ranks times channels.
+pub const MAX_TASKS: u32 = 1024;
 
-const CLOCK: &str = "monotonic clock of rank 0, channel 0, from barrier to barrier";
+const CLOCK: &str = "monotonic clock of rank 0, channel 0, from end to end of its program";
 
 /// Prepares a plan to run on threads of this process, once `verify` has proved it for the spec's `in_place`.
 ///
@@ -65,9 +69,9 @@ pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, Exe
     super::refuse_in_place(&spec)?;
     let (programs, links) = program::compile(plan).map_err(ExecError::Refused)?;
     Exact::new(0, dtype, op, ranks).map_err(|err| ExecError::Refused(err.to_string()))?;
-    if ranks.checked_mul(channels).is_none_or(|threads| threads > MAX_THREADS) {
+    if ranks.checked_mul(channels).is_none_or(|tasks| tasks > MAX_TASKS) {
         return Err(ExecError::Refused(format!(
-            "{ranks} ranks x {channels} channels need as many threads, more than {MAX_THREADS}; use fewer channels"
+            "{ranks} ranks x {channels} channels make as many tasks, more than {MAX_TASKS}; use fewer channels"
         )));
     }
     if spec.kernel == KernelChoice::Specialised {
@@ -100,25 +104,31 @@ pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, Exe
             .map(|slots| Link::new(slots, slot_bytes))
             .ok_or_else(|| buffers::out_of_memory(slot_bytes as u64))
     };
-    let threads = programs.len();
+    let tasks = programs.len();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(tasks);
+    let direct = |program: &Program| {
+        let own = program.rank.index();
+        program.steps.iter().any(|step| step.srcs.iter().any(|src| src.rank != own))
+    };
     let shared = Arc::new(Shared {
         links: links.carries_data.iter().map(connect).collect::<Result<_, _>>()?,
+        meets: programs.iter().any(direct),
         programs,
         buffers,
         kernels: Kernels::of(dtype, op),
         average: (op == RedOp::Avg && plan.collective.reduces()).then_some(ranks),
         deadline: *deadline,
         waiting: Waiting::new(threads),
-        barrier: Barrier::default(),
+        barrier: Barrier::new(tasks),
         stalls: Mutex::default(),
         mismatch: Mutex::default(),
-        results: (0..threads).map(|_| Mutex::default()).collect(),
+        results: (0..tasks).map(|_| Mutex::default()).collect(),
+        driven: (0..threads).map(|_| Padded::default()).collect(),
     });
-    let names =
-        shared.programs.iter().map(|p| format!("rank {} ch {}", p.rank, p.channel)).collect::<Vec<_>>();
+    let names = (0..threads).map(|thread| format!("ringlab cpu {thread}"));
     let (worker, on_panic) = (shared.clone(), shared.clone());
     let team = Team::spawn(
-        names.into_iter(),
+        names,
         move |thread, job: &Job| job.work(&worker, thread),
         move || on_panic.waiting.stop(),
     )
@@ -171,8 +181,8 @@ enum Job {
 impl Job {
     fn work(&self, shared: &Shared, thread: usize) {
         let buffers = &shared.buffers;
-        let share = Share { thread, threads: shared.programs.len() };
-        let ranks = share.threads as u32 / buffers.channels();
+        let share = Share { thread, threads: shared.threads() };
+        let ranks = shared.programs.len() as u32 / buffers.channels();
         match self {
             Job::Run(job) => run::run(shared, thread, job),
             Job::Poison => check::poison(buffers, ranks, share),
@@ -189,7 +199,7 @@ impl CpuSession {
     }
 
     fn panicked(&self, Panicked { thread, message }: Panicked) -> ExecError {
-        let program = &self.shared.programs[thread];
+        let program = &self.shared.programs[self.shared.driven[thread].0.load(Ordering::Relaxed)];
         ExecError::Device {
             context: format!("rank {} channel {} panicked", program.rank, program.channel),
             message,

@@ -8,7 +8,8 @@
 //! The waiter stores `parked`, issues a `SeqCst` fence and looks once more for what it waits for; the other side publishes it (a counter
 //! of [`super::link`] or of [`Barrier`]), issues a `SeqCst` fence and looks at `parked`. The fences are in one total order, so at least
 //! one of the two sees the other's store: either the waiter finds what it waits for, or it is woken. `unpark` before `park` makes the
-//! latter return at once.
+//! latter return at once. A fence for each message would cost as much as the message: whoever publishes only looks ([`Waiting::wake_seen`])
+//! and makes up for it once it has nothing more to do ([`Waiting::settle`]), which credits bring about after a few messages.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -22,6 +23,9 @@ pub struct Padded<T>(pub T);
 
 /// How long a wait yields before it sleeps: several switches between threads, a few times what sleeping and waking costs.
 const YIELD_FOR: Duration = Duration::from_micros(30);
+
+/// Looks without a pause between them.
+const EAGER: u32 = 64;
 
 #[derive(Debug)]
 pub struct Waiting {
@@ -47,7 +51,7 @@ impl Waiting {
     pub fn new(threads: usize) -> Waiting {
         // Spinning helps only while the other side can run at the same time.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let spins = if threads <= cores { 400 } else { 20 };
+        let spins = if threads <= cores { 2000 } else { 20 };
         let seats = (0..threads).map(|_| Padded::default()).collect();
         Waiting { stop: AtomicBool::new(false), spins, seats }
     }
@@ -67,10 +71,14 @@ impl Waiting {
         self.stop.store(false, Ordering::Relaxed);
     }
 
-    /// To be called after something was published that `thread` may wait for.
-    pub fn wake(&self, thread: usize) {
-        fence(Ordering::SeqCst);
+    /// Wakes `thread` if it is seen asleep: enough for most wake-ups, and without a fence. [`Waiting::settle`] has to follow.
+    pub fn wake_seen(&self, thread: usize) {
         self.seats[thread].0.wake();
+    }
+
+    /// Wakes whoever sleeps although what it waits for was published before. To be called before the caller waits itself or ends.
+    pub fn settle(&self) {
+        self.wake_all();
     }
 
     pub fn wake_all(&self) {
@@ -78,23 +86,29 @@ impl Waiting {
         self.seats.iter().for_each(|seat| seat.0.wake());
     }
 
-    /// Tries until it gets something. `thread` is the calling thread's number. Past the deadline it stops the whole run.
-    pub fn until<T>(
+    /// Tries until it gets something. `thread` is the calling thread's number. Past the deadline it stops the whole run. Both closures
+    /// work on `with`; the deadline is asked for only when spinning was in vain.
+    pub fn until<S: ?Sized, T>(
         &self,
         thread: usize,
-        deadline: Instant,
-        mut attempt: impl FnMut() -> Option<T>,
+        with: &mut S,
+        mut attempt: impl FnMut(&mut S) -> Option<T>,
+        deadline: impl FnOnce(&mut S) -> Instant,
     ) -> Result<T, Stopped> {
-        for _ in 0..self.spins {
-            if let Some(got) = attempt() {
+        for spin in 0..self.spins {
+            if let Some(got) = attempt(with) {
                 return Ok(got);
             }
-            std::hint::spin_loop();
+            // The first looks come as fast as they can: a message between cores takes less than a pause.
+            if spin >= EAGER {
+                std::hint::spin_loop();
+            }
         }
+        let deadline = deadline(with);
         let sleep_at = Instant::now() + YIELD_FOR;
         while Instant::now() < sleep_at {
             std::thread::yield_now();
-            if let Some(got) = attempt() {
+            if let Some(got) = attempt(with) {
                 return Ok(got);
             }
         }
@@ -104,7 +118,7 @@ impl Waiting {
             // `Release`: whoever sees it also sees the handle.
             seat.parked.store(true, Ordering::Release);
             fence(Ordering::SeqCst);
-            let got = attempt();
+            let got = attempt(with);
             let now = Instant::now();
             let expired = now >= deadline;
             if got.is_some() || expired || self.stopped() {
@@ -131,34 +145,32 @@ impl Seat {
     }
 }
 
-/// All threads of a session meet here. Counts arrivals since the run began.
-#[derive(Debug, Default)]
+/// Meeting of all programs of a session. Counts arrivals since the run began.
+#[derive(Debug)]
 pub struct Barrier {
     arrivals: Padded<AtomicU64>,
+    parties: u64,
 }
 
 impl Barrier {
+    pub fn new(parties: usize) -> Barrier {
+        Barrier { arrivals: Padded::default(), parties: parties as u64 }
+    }
+
     /// Only while no thread runs a plan.
     pub fn reset(&self) {
         self.arrivals.0.store(0, Ordering::Relaxed);
     }
 
-    /// The `round`-th meeting (from 1) of all threads; `thread` is the caller's number. What any of them did before happens before what
-    /// any does after: each arrival is a read-modify-write with `Release`, which continues the release sequence of those before it, so
-    /// the `Acquire` load of the last one's value synchronises with all.
-    pub fn meet(
-        &self,
-        waiting: &Waiting,
-        thread: usize,
-        deadline: Instant,
-        round: u64,
-    ) -> Result<(), Stopped> {
-        let all = round * waiting.seats.len() as u64;
-        if self.arrivals.0.fetch_add(1, Ordering::AcqRel) + 1 == all {
-            waiting.wake_all();
-            return Ok(());
-        }
-        waiting.until(thread, deadline, || (self.arrivals.0.load(Ordering::Acquire) >= all).then_some(()))
+    /// Comes to the `round`-th meeting (from 1), once for each party; whether it was the last. What any of them did before happens
+    /// before what any does after [`Barrier::reached`]: each arrival is a read-modify-write with `Release`, which continues the release
+    /// sequence of those before it, so the `Acquire` load of the last one's value synchronises with all.
+    pub fn arrive(&self, round: u64) -> bool {
+        self.arrivals.0.fetch_add(1, Ordering::AcqRel) + 1 == round * self.parties
+    }
+
+    pub fn reached(&self, round: u64) -> bool {
+        self.arrivals.0.load(Ordering::Acquire) >= round * self.parties
     }
 }
 
@@ -172,7 +184,7 @@ mod tests {
     fn a_wait_ends_at_its_deadline_and_stops_the_others() {
         let waiting = Waiting::new(1);
         let started = Instant::now();
-        let got = waiting.until(0, started + Duration::from_millis(20), || None::<()>);
+        let got = waiting.until(0, &mut (), |_| None::<()>, |_| started + Duration::from_millis(20));
         assert_eq!(got, Err(Stopped));
         assert!(waiting.stopped() && started.elapsed() >= Duration::from_millis(20));
     }
@@ -185,7 +197,7 @@ mod tests {
             let far = Instant::now() + Duration::from_secs(60);
             let sleeper = std::thread::spawn(move || {
                 let (waiting, flag) = &*other;
-                waiting.until(1, far, || flag.load(Ordering::Acquire).then_some(()))
+                waiting.until(1, &mut (), |_| flag.load(Ordering::Acquire).then_some(()), |_| far)
             });
             let (waiting, flag) = &*shared;
             while !waiting.seats[1].0.parked.load(Ordering::Relaxed) {
@@ -195,7 +207,7 @@ mod tests {
                 waiting.stop();
             } else {
                 flag.store(true, Ordering::Release);
-                waiting.wake(1);
+                waiting.settle();
             }
             assert_eq!(sleeper.join().unwrap(), if stop { Err(Stopped) } else { Ok(()) });
             assert!(Instant::now() < far);
@@ -213,11 +225,11 @@ mod tests {
                 let (waiting, turn) = &*shared;
                 (0..20_000).try_for_each(|i| {
                     let mine = 2 * i + me;
-                    waiting.until(me as usize, deadline, || {
-                        (turn.load(Ordering::Acquire) == mine).then_some(())
-                    })?;
+                    let my_turn = |_: &mut ()| (turn.load(Ordering::Acquire) == mine).then_some(());
+                    waiting.until(me as usize, &mut (), my_turn, |_| deadline)?;
                     turn.store(mine + 1, Ordering::Release);
-                    waiting.wake(1 - me as usize);
+                    waiting.wake_seen(1 - me as usize);
+                    waiting.settle();
                     Ok::<_, Stopped>(())
                 })
             })
