@@ -207,14 +207,17 @@ impl Comm {
 
     /// What `ncclCommGetAsyncError` answers.
     pub fn async_error(&self) -> NcclResult {
-        let fault = match &*self.state() {
+        let line = match &*self.state() {
             State::Forming(_) | State::Formed { phase: Phase::Leaving, .. } => return IN_PROGRESS,
             State::Dropped | State::Formed { phase: Phase::Left(Ok(())), .. } => return SUCCESS,
-            State::Failed(fault) | State::Formed { phase: Phase::Left(Err(fault)), .. } => fault.clone(),
-            State::Formed { line, phase: Phase::Ready } => match line.async_error() {
-                None => return SUCCESS,
-                Some(error) => Fault::from(error),
-            },
+            State::Failed(fault) | State::Formed { phase: Phase::Left(Err(fault)), .. } => Err(fault.clone()),
+            State::Formed { line, phase: Phase::Ready } => Ok(line.clone()),
+        };
+        // Without the lock: the engine may have to look at the device first.
+        let fault = match line.map(|line| line.async_error()) {
+            Ok(None) => return SUCCESS,
+            Ok(Some(error)) => Fault::from(error),
+            Err(fault) => fault,
         };
         self.note(&fault);
         fault.code
