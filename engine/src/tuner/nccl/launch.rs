@@ -164,7 +164,8 @@ impl Model {
         if cells == 0 {
             return (0, 0);
         }
-        let traffic_per_channel = (count_bytes * traffic_per_byte / u64::from(max_channels)).max(512);
+        let traffic_per_channel =
+            (count_bytes.saturating_mul(traffic_per_byte) / u64::from(max_channels)).max(512);
         let traffic_per_cell = 16 * traffic_per_byte;
         let cells_per_channel = cells.min(traffic_per_channel.div_ceil(traffic_per_cell));
         let lo = if kind_channels == 1 { cells } else { cells.min(traffic_per_channel / traffic_per_cell) };
@@ -180,7 +181,7 @@ impl Model {
         if mid == 0 {
             full = lo.max(hi);
         }
-        (channels as u32, full * 16 * blocks)
+        (channels as u32, full.saturating_mul(16 * blocks))
     }
 
     fn chunk_size(&self, algo: Algo, proto: Proto, channels: u32, bytes: u64, chunk_steps: u32) -> u64 {
@@ -198,7 +199,7 @@ impl Model {
             }
         };
         let cap = |chunk: &mut u64, lanes: u64, loops: u64, to: u64| {
-            if bytes < loops * lanes * *chunk && *chunk > to {
+            if bytes < (loops * lanes).saturating_mul(*chunk) && *chunk > to {
                 *chunk = to;
             }
         };

@@ -199,6 +199,9 @@ pub struct Comm {
     pub settings: Settings,
 }
 
+/// Most ranks of a communicator that is modelled.
+pub const MAX_RANKS: u32 = 1 << 20;
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("communicator `{name}`: {problem}")]
 pub struct InvalidComm {
@@ -217,11 +220,36 @@ impl Comm {
                 self.ranks, self.nodes
             ));
         }
+        if self.ranks > MAX_RANKS {
+            return fail(format!("{} ranks; the model takes up to {MAX_RANKS}", self.ranks));
+        }
         if self.channels == 0 || self.channels > constants::MAXCHANNELS {
             return fail(format!("{} channels; NCCL takes 1 to {}", self.channels, constants::MAXCHANNELS));
         }
         if self.buff_sizes.iter().any(|size| *size < 1 << 14) {
             return fail(format!("buffer sizes {:?}; each is at least 16384 bytes", self.buff_sizes));
+        }
+        let nvls_graphs = &self.graphs[Algo::Nvls.index()..];
+        let nvls_channels = 1..=constants::MAXCHANNELS;
+        if nvls_graphs.iter().any(|graph| graph.channels > 0)
+            && (!nvls_channels.contains(&self.nvls_channels)
+                || self.nvls_heads == 0
+                || self.nvls_chunk_size < 1 << 14)
+        {
+            return fail(format!(
+                "an NVLS graph with {} channels, {} heads and chunks of {} bytes; give 1 to {} channels, a head, and 16384 bytes or \
+                 more",
+                self.nvls_channels,
+                self.nvls_heads,
+                self.nvls_chunk_size,
+                constants::MAXCHANNELS
+            ));
+        }
+        if self.settings.nvlstree_max_chunksize.is_some_and(|size| size < 512) {
+            return fail("NCCL_NVLSTREE_MAX_CHUNKSIZE is below 512 bytes".into());
+        }
+        if self.coll_net.as_ref().is_some_and(|net| net.heads == 0) {
+            return fail("a CollNet plugin without heads; leave it out".into());
         }
         for (algo, graph) in Algo::ALL.iter().zip(&self.graphs) {
             let figures = [graph.bw_intra, graph.bw_inter, graph.latency_inter];

@@ -44,7 +44,7 @@ impl Comm {
         let nvls = if ranks_per_node > 2 { graph(ranks_per_node, 40.0) } else { none.clone() };
         Ok(Comm {
             name,
-            ranks: nodes * ranks_per_node,
+            ranks: nodes.saturating_mul(ranks_per_node),
             nodes,
             channels: if one_node { 24 } else { 16 },
             min_comp_cap: 90,

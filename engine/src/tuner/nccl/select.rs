@@ -102,7 +102,7 @@ impl Model {
                 ));
             }
         }
-        let per_rank_channel = op.bytes / u64::from(comm.channels * comm.ranks);
+        let per_rank_channel = op.bytes / (u64::from(comm.channels) * u64::from(comm.ranks));
         if (algo, proto, op.func) == (Algo::Ring, Proto::Simple, Func::AllReduce)
             && comm.nodes > 1
             && per_rank_channel >= 64

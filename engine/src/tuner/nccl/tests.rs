@@ -374,6 +374,8 @@ fn contradictory_communicators_are_refused() {
     assert!(refused(|comm| comm.nodes = 9).contains("8 ranks on 9 nodes"));
     assert!(refused(|comm| comm.channels = 33).contains("1 to 32"));
     assert!(refused(|comm| comm.graphs[1].bw_intra = f32::NAN).contains("graph of Ring"));
+    assert!(refused(|comm| comm.nvls_channels = 0).contains("an NVLS graph with 0 channels"));
+    assert!(refused(|comm| comm.ranks = u32::MAX).contains("up to 1048576"));
     assert!(Comm::dgx_h100(1, 9).is_err());
 }
 
