@@ -1,9 +1,10 @@
 //! Timing every algorithm at every size.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ringlab_engine::exec::{self, ExecError, Hardware, Session, SessionSpec};
-use ringlab_engine::plan::{self, Algorithm, Plan};
+use ringlab_engine::plan::{self, Algorithm, GenerateError, Plan};
 use ringlab_engine::types::{Collective, DType, RedOp};
 
 use crate::args::Args;
@@ -26,6 +27,8 @@ pub struct Point {
     pub channels: u32,
     /// Of the larger buffer.
     pub bytes: u64,
+    /// What carried it out: the interpreter or a specialised kernel.
+    pub kernel: &'static str,
     /// Executions a round.
     pub iters: u32,
     /// Microseconds per execution, by round.
@@ -40,8 +43,10 @@ impl Point {
 
 pub struct Measurement {
     pub points: Vec<Point>,
-    /// What cannot run at all.
+    /// What the back end refused, and why.
     pub skipped: Vec<String>,
+    /// Algorithms that have no plan for the collective.
+    pub no_plan: BTreeSet<Algorithm>,
     pub hardware: Hardware,
 }
 
@@ -61,12 +66,15 @@ pub fn measure(
         args.sizes().map(|bytes| Shape::new(collective, ranks, bytes, dtype)).collect();
     shapes.dedup();
     let mut plans = Vec::new();
-    let mut skipped = Vec::new();
+    let (mut skipped, mut no_plan) = (Vec::new(), BTreeSet::new());
     for algorithm in Algorithm::ALL {
         for &channels in channels {
             match plan::generate(algorithm, collective, ranks, channels) {
                 Ok(plan) => plans.push((algorithm, plan)),
-                Err(why) => skipped.push(why.text().en),
+                Err(GenerateError::Unsupported { .. }) => {
+                    no_plan.insert(algorithm);
+                }
+                Err(why) => skipped.push(format!("{algorithm}: {}", why.text().en)),
             }
         }
     }
@@ -118,25 +126,27 @@ pub fn measure(
             }
             for mut run in runs {
                 run.check(args.check).map_err(|err| failed(&run.algorithm, err))?;
-                hardware = Some(run.session.describe());
+                let described = run.session.describe();
                 let point = Point {
                     algorithm: run.algorithm,
                     collective: collective.name(),
                     ranks,
                     channels: run.channels,
                     bytes: shape.bytes,
+                    kernel: described.kernel,
                     iters: run.iters,
                     rounds_us: run.rounds_us,
                 };
                 progress(&point);
                 points.push(point);
+                hardware = Some(described);
             }
         }
     }
     // What cannot run at all sizes is not to be chosen at some.
     points.retain(|point: &Point| !refused.contains(&(point.algorithm, point.channels)));
     let hardware = hardware.ok_or("nothing was measured: no size or no algorithm is left")?;
-    Ok(Measurement { points, skipped, hardware })
+    Ok(Measurement { points, skipped, no_plan, hardware })
 }
 
 /// A warm session and its rounds so far.

@@ -124,7 +124,16 @@ mod tests {
 
     fn point(algorithm: Algorithm, bytes: u64, time_us: f64) -> Point {
         let rounds_us = vec![time_us, time_us * 1.02, time_us * 0.98];
-        Point { algorithm, collective: "all_reduce", ranks: 2, channels: 1, bytes, iters: 1, rounds_us }
+        Point {
+            algorithm,
+            collective: "all_reduce",
+            ranks: 2,
+            channels: 1,
+            bytes,
+            kernel: "interpreter",
+            iters: 1,
+            rounds_us,
+        }
     }
 
     fn profile(points: &[Point]) -> Profile {

@@ -40,7 +40,11 @@ pub fn report(args: &Args) -> Result<(), String> {
                     point.time_us()
                 );
             })?;
-            left_out.extend(measured.skipped);
+            left_out.extend(measured.skipped.into_iter().map(|why| format!("left out: {why}")));
+            if !measured.no_plan.is_empty() {
+                let names: Vec<&str> = measured.no_plan.iter().map(|algorithm| algorithm.name()).collect();
+                left_out.insert(format!("{} has no plan of {}", collective.name(), names.join(", ")));
+            }
             points.extend(measured.points);
             hardware = Some(measured.hardware);
         }
@@ -62,7 +66,7 @@ pub fn report(args: &Args) -> Result<(), String> {
     }
     let mut text = String::new();
     for why in &left_out {
-        text += &format!("# left out: {why}\n");
+        text += &format!("# {why}\n");
     }
     text += &lines(&profile, &hardware, &table);
     crate::tune::write(&text)?;
