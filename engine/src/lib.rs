@@ -10,6 +10,8 @@ pub mod cost;
 pub mod data;
 #[cfg(feature = "native")]
 pub mod exec;
+#[cfg(feature = "native")]
+mod fp8;
 pub mod plan;
 pub mod sim;
 pub mod text;

@@ -38,42 +38,96 @@ index!(
     ChannelId
 );
 
-/// Element type. Wire names are nccl-tests' (`float`, `half`, `bfloat16`, `int32`, `int64`).
+/// Element type: NCCL's, with fp8 as NCCL has it from 2.24 on. In JSON the variant in lower case (`f32`, `f8e4m3`).
+///
+/// Arithmetic, the same on every back end:
+/// - integers wrap around;
+/// - `f16`, `bf16` and fp8 compute in f32 and round to nearest even, f32 and f64 in themselves;
+/// - fp8 is OCP's E4M3 (no infinities) and E5M2. A result too large for it becomes the largest finite value, as the conversions of
+///   NVIDIA's GPUs do; an infinity among E5M2's inputs stays one until the first operation on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DType {
-    F32,
-    F16,
-    Bf16,
+    I8,
+    U8,
     I32,
+    U32,
     I64,
+    U64,
+    F16,
+    F32,
+    F64,
+    Bf16,
+    F8E4m3,
+    F8E5m2,
 }
 
 impl DType {
-    pub const ALL: [DType; 5] = [DType::F32, DType::F16, DType::Bf16, DType::I32, DType::I64];
+    /// In nccl-tests' order.
+    pub const ALL: [DType; 12] = [
+        DType::I8,
+        DType::U8,
+        DType::I32,
+        DType::U32,
+        DType::I64,
+        DType::U64,
+        DType::F16,
+        DType::F32,
+        DType::F64,
+        DType::Bf16,
+        DType::F8E4m3,
+        DType::F8E5m2,
+    ];
 
     /// Bytes per element.
     pub const fn size(self) -> usize {
         match self {
+            DType::I8 | DType::U8 | DType::F8E4m3 | DType::F8E5m2 => 1,
             DType::F16 | DType::Bf16 => 2,
-            DType::F32 | DType::I32 => 4,
-            DType::I64 => 8,
+            DType::F32 | DType::I32 | DType::U32 => 4,
+            DType::F64 | DType::I64 | DType::U64 => 8,
         }
     }
 
     /// nccl-tests' name of the type, as `-d` takes it and the table prints it.
     pub const fn name(self) -> &'static str {
         match self {
-            DType::F32 => "float",
-            DType::F16 => "half",
-            DType::Bf16 => "bfloat16",
+            DType::I8 => "int8",
+            DType::U8 => "uint8",
             DType::I32 => "int32",
+            DType::U32 => "uint32",
             DType::I64 => "int64",
+            DType::U64 => "uint64",
+            DType::F16 => "half",
+            DType::F32 => "float",
+            DType::F64 => "double",
+            DType::Bf16 => "bfloat16",
+            DType::F8E4m3 => "f8e4m3",
+            DType::F8E5m2 => "f8e5m2",
         }
+    }
+
+    pub const fn is_integer(self) -> bool {
+        self.is_unsigned() || matches!(self, DType::I8 | DType::I32 | DType::I64)
+    }
+
+    pub const fn is_unsigned(self) -> bool {
+        matches!(self, DType::U8 | DType::U32 | DType::U64)
     }
 }
 
-/// Reduction. `Avg` is the sum divided by the number of ranks once, after the last addition.
+/// Reduction.
+///
+/// `Min` and `Max` of a number and a NaN are the number, of two NaNs the NaN whose bits below the sign are all ones; -0 is below +0.
+/// That is what `fminf`, `__hmin` and their kin do, which NCCL's device code calls (src/device/reduce_kernel.h, `FuncMinMax`).
+///
+/// `Avg` is the sum divided by the number of ranks once, after the last addition; integers truncate towards zero, also the signed.
+/// NCCL does that for integers (`FuncSumPostDiv`) but multiplies every float input by 1/n, rounded to the type, before it adds
+/// (`hostToDevRedOp` in src/enqueue.cc): two more roundings, the first of them the same for all elements (1/3 in bfloat16 is off by 0.2 %). Dividing
+/// the sum has one, and for powers of two both agree where nothing overflows. The price is range: a sum may overflow whose average
+/// would not.
+///
+/// `PreMulSum` multiplies each rank's input by the rank's factor, rounded to the type, before it is added to anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RedOp {
@@ -82,11 +136,15 @@ pub enum RedOp {
     Min,
     Max,
     Avg,
+    #[serde(rename = "mulsum")]
+    PreMulSum,
 }
 
 impl RedOp {
-    pub const ALL: [RedOp; 5] = [RedOp::Sum, RedOp::Prod, RedOp::Min, RedOp::Max, RedOp::Avg];
+    pub const ALL: [RedOp; 6] =
+        [RedOp::Sum, RedOp::Prod, RedOp::Min, RedOp::Max, RedOp::Avg, RedOp::PreMulSum];
 
+    /// nccl-tests' name of the reduction.
     pub const fn name(self) -> &'static str {
         match self {
             RedOp::Sum => "sum",
@@ -94,8 +152,19 @@ impl RedOp {
             RedOp::Min => "min",
             RedOp::Max => "max",
             RedOp::Avg => "avg",
+            RedOp::PreMulSum => "mulsum",
         }
     }
+}
+
+/// What [`RedOp::PreMulSum`] multiplies each rank's input by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Factors {
+    /// nccl-tests': 1 for even ranks, 2 for odd ones. The inputs of `data` are made for it.
+    #[default]
+    Parity,
+    /// By rank: the bits of a value of the element type, in the low bytes.
+    Bits(Vec<u64>),
 }
 
 /// A name that is none of the known ones.
@@ -111,16 +180,23 @@ impl FromStr for DType {
     type Err = UnknownName;
     fn from_str(s: &str) -> Result<Self, UnknownName> {
         Ok(match s {
-            "float" | "f32" | "float32" => DType::F32,
-            "half" | "f16" | "float16" => DType::F16,
-            "bfloat16" | "bf16" => DType::Bf16,
+            "int8" | "i8" => DType::I8,
+            "uint8" | "u8" => DType::U8,
             "int32" | "i32" | "int" => DType::I32,
+            "uint32" | "u32" => DType::U32,
             "int64" | "i64" => DType::I64,
+            "uint64" | "u64" => DType::U64,
+            "half" | "f16" | "float16" => DType::F16,
+            "float" | "f32" | "float32" => DType::F32,
+            "double" | "f64" | "float64" => DType::F64,
+            "bfloat16" | "bf16" => DType::Bf16,
+            "f8e4m3" => DType::F8E4m3,
+            "f8e5m2" => DType::F8E5m2,
             _ => {
                 return Err(UnknownName {
                     what: "data type",
                     got: s.into(),
-                    known: "float, half, bfloat16, int32, int64",
+                    known: "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, f8e4m3, f8e5m2",
                 });
             }
         })
@@ -133,7 +209,7 @@ impl FromStr for RedOp {
         RedOp::ALL.into_iter().find(|op| op.name() == s).ok_or_else(|| UnknownName {
             what: "reduction",
             got: s.into(),
-            known: "sum, prod, min, max, avg",
+            known: "sum, prod, min, max, avg, mulsum",
         })
     }
 }

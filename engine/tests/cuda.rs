@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use ringlab_engine::exec::cuda::devices;
 use ringlab_engine::exec::{self, Backend, ExecError, KernelChoice, Session, SessionSpec, Stall, WaitKind};
 use ringlab_engine::plan::{Algorithm, Plan, Step, generate};
-use ringlab_engine::types::{ChannelId, Collective, DType, Rank, RedOp};
+use ringlab_engine::types::{ChannelId, Collective, DType, Factors, Rank, RedOp};
 
 /// Whether there is a GPU.
 fn gpu(test: &str) -> bool {
@@ -32,6 +32,7 @@ fn spec(plan: Plan, block: u64) -> SessionSpec {
         block,
         dtype: DType::F32,
         op: RedOp::Sum,
+        factors: Factors::Parity,
         in_place: false,
         slot_bytes: 4096,
         deadline: Duration::from_secs(5),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ringlab_engine::exec::cpu::{self, open_unverified};
 use ringlab_engine::exec::{ExecError, KernelChoice, Session, SessionSpec, Stall, WaitKind};
 use ringlab_engine::plan::{self, Buffer, Place, Plan, Program, Range, Scratch, Step};
-use ringlab_engine::types::{ChannelId, Collective, DType, Rank, RedOp};
+use ringlab_engine::types::{ChannelId, Collective, DType, Factors, Rank, RedOp};
 
 fn range(buffer: Buffer, start: u32) -> Range {
     Range { buffer, start, len: 1 }
@@ -88,6 +88,7 @@ fn spec(plan: Plan, block: u64) -> SessionSpec {
         block,
         dtype: DType::F32,
         op: RedOp::Sum,
+        factors: Factors::Parity,
         in_place: false,
         slot_bytes: 4096,
         deadline: Duration::from_secs(20),

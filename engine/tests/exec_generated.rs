@@ -10,7 +10,7 @@ use ringlab_engine::exec::{self, Backend, KernelChoice, SessionSpec, cpu};
 use ringlab_engine::plan::{self, Algorithm};
 use ringlab_engine::sim::simulate;
 use ringlab_engine::trace::Trace;
-use ringlab_engine::types::{ChannelId, Collective, DType, Rank, RedOp};
+use ringlab_engine::types::{ChannelId, Collective, DType, Factors, Rank, RedOp};
 use ringlab_engine::verify::verify;
 
 /// A collective and an algorithm that has a schedule for it.
@@ -44,6 +44,7 @@ fn specs(
                     block: if slot_bytes == 16 { block % 300 } else { block },
                     dtype,
                     op,
+                    factors: Factors::Parity,
                     in_place: in_place && collective.alias().is_some(),
                     slot_bytes,
                     deadline: Duration::from_secs(60),
@@ -159,6 +160,7 @@ fn a_long_message_through_small_slots_is_exact() {
             block: 1_000_003,
             dtype: DType::Bf16,
             op: RedOp::Avg,
+            factors: Factors::Parity,
             in_place: true,
             slot_bytes: 1024,
             deadline: Duration::from_secs(60),

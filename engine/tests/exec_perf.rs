@@ -59,7 +59,8 @@ fn bad_flags_and_what_cannot_run_have_their_own_exit_codes() {
         assert!(stderr.contains(says), "{line}: {stderr}");
     };
     fails("-b 2K -e 1K", 2, "-b 2048 is above -e 1024");
-    fails("-d int8", 2, "float, half, bfloat16, int32, int64, all");
+    fails("-d int16", 2, "half, float, double, bfloat16, f8e4m3, f8e5m2, all");
+    fails("-o xor", 2, "sum, prod, min, max, avg, mulsum, all");
     fails("--algo bush", 2, "ring, one_shot, two_shot");
     fails("-g 65", 2, "1..=64");
     fails("-x", 2, "-x");

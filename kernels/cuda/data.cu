@@ -21,6 +21,14 @@ extern "C" __global__ void fill(const Exact x, E::Store* out, const u64 elements
     }
 }
 
+// data[i] = data[i] * factor, which is at `at` or, if that is null, in the low bytes of `bits`: what a pre-multiplied sum in place does
+// before its plan starts.
+extern "C" __global__ void scale(E::Store* data, const u64 elements, const E::Store* at, const u64 bits) {
+    const E::Store by = at != nullptr ? *at : *reinterpret_cast<const E::Store*>(&bits);
+    const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
+    for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride) data[i] = scaled<E>(data[i], by);
+}
+
 // Compares every element with the rank's input (`input` != 0) or its expected output, bit by bit.
 // result[0] counts the wrong ones, result[1] is the lowest index of one (the host sets it to the largest u64 before).
 extern "C" __global__ void check(const Exact x, const E::Store* got, const u64 elements, const u32 input, u64* result) {

@@ -1,11 +1,12 @@
-// Exact inputs and expected outputs. Host counterpart and derivation: engine/src/data.rs.
+// Exact inputs and expected outputs. Host counterpart and derivation: engine/src/data/draw.rs.
 #pragma once
 #include "element.cuh"
 
 constexpr u64 GOLDEN = 0x9E3779B97F4A7C15ull;
 
-// Reductions by the number the host gives them.
-enum Op : u32 { OP_SUM = 0, OP_PROD = 1, OP_MIN = 2, OP_MAX = 3, OP_AVG = 4 };
+// Reductions and shapes of the formula by the numbers the host gives them.
+enum Op : u32 { OP_SUM = 0, OP_PROD = 1, OP_MIN = 2, OP_MAX = 3, OP_AVG = 4, OP_PREMULSUM = 5 };
+enum Shape : u32 { SHAPE_ANY = 0, SHAPE_ODD = 1, SHAPE_SHARE = 2, SHAPE_FACTOR = 3 };
 enum Kind : u32 {
     ALL_REDUCE = 0,
     ALL_GATHER = 1,
@@ -21,15 +22,16 @@ enum Kind : u32 {
 struct Exact {
     u64 seed;
     u64 block;
+    // The formula's constants.
+    u64 most;
+    u32 givers, shifts, bits, shape, is_signed;
     u32 op;
     u32 ranks;
-    // Random bits of an element.
-    u32 bits;
     u32 collective;
     u32 root;
     u32 rank;
 };
-static_assert(sizeof(Exact) == 40, "host layout");
+static_assert(sizeof(Exact) == 64, "host layout");
 
 __device__ __forceinline__ u64 mix(u64 z) {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -37,29 +39,52 @@ __device__ __forceinline__ u64 mix(u64 z) {
     return z ^ (z >> 31);
 }
 
+// nccl-tests' factor of a pre-multiplied sum.
+__device__ __forceinline__ i64 parity_factor(u32 rank) { return 1 + rank % 2; }
+
 __device__ inline i64 element_of(const Exact& x, u32 rank, u64 index) {
-    const u64 key = mix(x.seed + GOLDEN * (static_cast<u64>(rank) + 1));
-    const u64 hash = mix(key + GOLDEN * (index + 1));
-    if (x.op == OP_PROD) {
-        const u64 turn = mix(x.seed + GOLDEN * (index + 1));
-        const i64 size = ((turn >> 32) + rank) % 8 == 0 ? 2 : 1;
-        return hash >> 63 ? -size : size;
+    const u64 step = GOLDEN * (index + 1);
+    const u64 hash = mix(mix(x.seed + GOLDEN * (static_cast<u64>(rank) + 1)) + step);
+    const u64 turn = mix(x.seed + step);
+    const u32 shift = static_cast<u32>(turn & 0xffff) * x.shifts >> 16;
+    if (x.shape <= SHAPE_ODD) {
+        const u64 any = x.is_signed ? static_cast<u64>(static_cast<i64>(hash) >> (64 - x.bits)) : hash >> (64 - x.bits);
+        return static_cast<i64>(x.shape == SHAPE_ODD ? any | 1 : any << shift);
     }
-    return static_cast<i64>(hash >> (64 - x.bits)) - (1ll << (x.bits - 1));
+    const u32 from_start = rank + __umulhi(static_cast<u32>(turn >> 32), x.ranks);
+    const u32 place = from_start >= x.ranks ? from_start - x.ranks : from_start;
+    if (x.shape == SHAPE_FACTOR) {
+        const i64 size = place == 0 ? 1 + __umul64hi(hash, x.most) : place <= x.givers ? 2 : 1;
+        return hash & 1 ? -size : size;
+    }
+    const u32 nth = x.is_signed ? place / 2 : place;
+    if (nth >= x.givers) return 0;
+    const u64 most = x.op == OP_PREMULSUM && parity_factor(rank) == 2 ? x.most / 2 : x.most;
+    const i64 size = static_cast<i64>(__umul64hi(hash, most + 1) << shift);
+    return x.is_signed && place % 2 == 1 ? -size : size;
 }
 
+// Integers wrap: in unsigned arithmetic, which keeps that defined.
 __device__ inline i64 reduced(const Exact& x, u64 index) {
-    i64 acc = element_of(x, 0, index);
-    for (u32 rank = 1; rank < x.ranks; rank++) {
-        const i64 v = element_of(x, rank, index);
-        switch (x.op) {
+    const bool multiplies = x.op == OP_PREMULSUM;
+    // With the sign bit turned round, unsigned values compare as signed ones do.
+    const u64 turned = x.is_signed ? 0 : 1ull << 63;
+    constexpr u32 FIRST = ~0u;
+    u64 acc = 0;
+    for (u32 rank = 0; rank < x.ranks; rank++) {
+        const u64 v = static_cast<u64>(element_of(x, rank, index)) * (multiplies ? parity_factor(rank) : 1);
+        const bool less = static_cast<i64>(v ^ turned) < static_cast<i64>(acc ^ turned);
+        switch (rank == 0 ? FIRST : x.op) {
             case OP_PROD: acc *= v; break;
-            case OP_MIN: acc = min(acc, v); break;
-            case OP_MAX: acc = max(acc, v); break;
-            default: acc += v;
+            case OP_MIN: acc = less ? v : acc; break;
+            case OP_MAX: acc = less ? acc : v; break;
+            case OP_SUM:
+            case OP_AVG:
+            case OP_PREMULSUM: acc += v; break;
+            default: acc = v;
         }
     }
-    return acc;
+    return static_cast<i64>(acc);
 }
 
 template <class E>

@@ -45,7 +45,8 @@ struct Move {
 static_assert(sizeof(Move) == 24, "host layout");
 constexpr u16 MIXED = 16;
 
-// Where an operand starts; scratch stays put while input and output advance tile by tile. `base` counts from the launch's buffer of that
+// Where an operand starts; scratch stays put while input and output advance tile by tile: `advances` is 0 or 1, or 2 + r for what a
+// pre-multiplied sum reads of rank r's input. `base` counts from the launch's buffer of that
 // number, of which the first starts at 0.
 struct Operand {
     u64 base;
@@ -130,6 +131,9 @@ struct Params {
     u64 records_per_block;
     // 0, and where the caller's input and output are, for programs laid out before that was known.
     u64 buffers[BUFFERS];
+    // What a pre-multiplied sum multiplies inputs by: an element in the low bytes of a word a rank; or null, and one for all.
+    const u64* factors;
+    u64 factor;
     u32 average;
     u32 program_bytes;
     u32 endpoints_per_block;
@@ -139,7 +143,7 @@ struct Params {
     u32 relocates;
     u32 reserved;
 };
-static_assert(sizeof(Params) == 216, "host layout");
+static_assert(sizeof(Params) == 232, "host layout");
 
 struct EndpointState {
     // Steps this side has taken (for a sender, receiver or signaller: the value of `mine`), and the latest value seen of `theirs`.

@@ -6,6 +6,9 @@
 // One move's tile, made ready: sources are `slot` (if received) and then operands in memory.
 struct Transfer {
     const Operand* operands;
+    // As in Params.
+    const u64* factors;
+    u64 common_factor;
     const char* in_slot;
     char* out_slot;
     char* dst;
@@ -15,7 +18,7 @@ struct Transfer {
     u16 misaligned;
 
     __device__ Transfer(const Program& prog, const Move& m, const EndpointState* states, const Params& p, u64 tile)
-        : operands(prog.operands + m.first_src), in_slot(nullptr), out_slot(nullptr), dst(nullptr),
+        : operands(prog.operands + m.first_src), factors(p.factors), common_factor(p.factor), in_slot(nullptr), out_slot(nullptr), dst(nullptr),
           offset(tile * p.tile), srcs(m.srcs), misaligned(m.misaligned) {
         bytes = static_cast<u32>(offset >= m.slice ? 0 : min(m.slice - offset, p.tile));
         if (m.recv != NONE) in_slot = slot_of(prog, states, m.recv, p.slot);
@@ -40,6 +43,23 @@ struct Transfer {
         return at(operands[i]);
     }
 
+    // Whether source `i` is an input that a pre-multiplied sum multiplies.
+    __device__ bool has_factor(u32 i) const {
+        if (in_slot != nullptr) {
+            if (i == 0) return false;
+            i -= 1;
+        }
+        return operands[i].advances >= 2;
+    }
+
+    // By what, if so.
+    template <class T>
+    __device__ T factor(u32 i) const {
+        if (factors == nullptr) return *reinterpret_cast<const T*>(&common_factor);
+        const u32 rank = operands[i - (in_slot != nullptr)].advances - 2;
+        return *reinterpret_cast<const T*>(factors + rank);
+    }
+
     __device__ u32 total() const { return srcs + (in_slot != nullptr); }
 };
 
@@ -48,9 +68,10 @@ struct Mover {
     using Store = typename E::Store;
     using Acc = typename E::Acc;
     static constexpr u32 LANES = Pack<E>::LANES;
-    // 16-byte accesses a thread has in flight: when folding, of each of up to four sources.
+    // 16-byte accesses a thread has in flight: when folding, of each of up to four sources. Sixteen elements in 16 bytes are as many
+    // accumulators.
     static constexpr u32 COPY_DEPTH = 4;
-    static constexpr u32 FOLD_DEPTH = 2;
+    static constexpr u32 FOLD_DEPTH = LANES == 16 ? 1 : 2;
 
     static __device__ __forceinline__ void put(const Transfer& t, u32 at, uint4 v) {
         if (t.dst != nullptr) store_vector(t.dst + at, v);
@@ -73,12 +94,35 @@ struct Mover {
         for (u32 d = 0; d < DEPTH; d++) v[d].words = load_vector(src + d * 512);
     }
 
+    // Multiplies what was read of source `s` where the reduction has factors; compiles to nothing in others.
+    template <u32 DEPTH>
+    static __device__ __forceinline__ void scale(Pack<E> (&v)[DEPTH], const Transfer& t, u32 s) {
+        if constexpr (R::SCALES) {
+            if (!t.has_factor(s)) return;
+            const Store by = t.factor<Store>(s);
+#pragma unroll
+            for (u32 d = 0; d < DEPTH; d++)
+#pragma unroll
+                for (u32 l = 0; l < LANES; l++) v[d].lanes[l] = scaled<E>(v[d].lanes[l], by);
+        }
+    }
+
+    static __device__ __forceinline__ Store load_scaled(const Transfer& t, u32 s, u32 at) {
+        const Store x = load_element<Store>(t.src(s) + at);
+        if constexpr (R::SCALES) {
+            if (t.has_factor(s)) return scaled<E>(x, t.factor<Store>(s));
+        }
+        return x;
+    }
+
     // acc = acc (op) source `s` (op) … (op) source `s + N - 1`; all are under way before the first is used.
     template <u32 N, u32 DEPTH>
     static __device__ __forceinline__ void fold_in(Acc (&acc)[DEPTH][LANES], const Transfer& t, u32 s, u32 at) {
         Pack<E> v[N][DEPTH];
 #pragma unroll
         for (u32 n = 0; n < N; n++) load<DEPTH>(v[n], t.src(s + n) + at);
+#pragma unroll
+        for (u32 n = 0; n < N; n++) scale<DEPTH>(v[n], t, s + n);
 #pragma unroll
         for (u32 n = 0; n < N; n++)
 #pragma unroll
@@ -92,6 +136,7 @@ struct Mover {
         Acc acc[DEPTH][LANES];
         Pack<E> first[DEPTH];
         load<DEPTH>(first, t.src(0) + at);
+        scale<DEPTH>(first, t, 0);
 #pragma unroll
         for (u32 d = 0; d < DEPTH; d++)
 #pragma unroll
@@ -128,10 +173,10 @@ struct Mover {
     }
 
     static __device__ __forceinline__ void element(const Transfer& t, u32 total, u32 at) {
-        Store out = load_element<Store>(t.src(0) + at);
+        Store out = load_scaled(t, 0, at);
         if (total > 1) {
             Acc acc = E::widen(out);
-            for (u32 s = 1; s < total; s++) acc = R::apply(acc, E::widen(load_element<Store>(t.src(s) + at)));
+            for (u32 s = 1; s < total; s++) acc = R::apply(acc, E::widen(load_scaled(t, s, at)));
             out = E::round(acc);
         }
         if (t.dst != nullptr) store_element<Store>(t.dst + at, out);
@@ -149,7 +194,8 @@ struct Mover {
             head = t.bytes;
         }
         if (body != 0) {
-            if (total == 1) vectors<COPY_DEPTH, false>(t, total, head, head + body, warp, warps);
+            const bool copies = total == 1 && !(R::SCALES && t.has_factor(0));
+            if (copies) vectors<COPY_DEPTH, false>(t, total, head, head + body, warp, warps);
             else vectors<FOLD_DEPTH, true>(t, total, head, head + body, warp, warps);
         }
         // What no vector covers: before the first 16-byte boundary and behind the last.

@@ -5,23 +5,50 @@ use std::fmt;
 /// Element type of a specialisation, named as in `cuda/element.cuh`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Element {
-    F32,
-    F16,
-    Bf16,
+    I8,
+    U8,
     I32,
+    U32,
     I64,
+    U64,
+    F16,
+    F32,
+    F64,
+    Bf16,
+    E4m3,
+    E5m2,
 }
 
 impl Element {
-    pub const ALL: [Element; 5] = [Element::F32, Element::F16, Element::Bf16, Element::I32, Element::I64];
+    pub const ALL: [Element; 12] = [
+        Element::I8,
+        Element::U8,
+        Element::I32,
+        Element::U32,
+        Element::I64,
+        Element::U64,
+        Element::F16,
+        Element::F32,
+        Element::F64,
+        Element::Bf16,
+        Element::E4m3,
+        Element::E5m2,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
-            Element::F32 => "f32",
-            Element::F16 => "f16",
-            Element::Bf16 => "bf16",
+            Element::I8 => "int8",
+            Element::U8 => "uint8",
             Element::I32 => "int32",
+            Element::U32 => "uint32",
             Element::I64 => "int64",
+            Element::U64 => "uint64",
+            Element::F16 => "f16",
+            Element::F32 => "f32",
+            Element::F64 => "f64",
+            Element::Bf16 => "bf16",
+            Element::E4m3 => "e4m3",
+            Element::E5m2 => "e5m2",
         }
     }
 }
@@ -33,10 +60,13 @@ pub enum Reduction {
     Prod,
     Min,
     Max,
+    /// A sum whose operands may have a factor each.
+    PreMulSum,
 }
 
 impl Reduction {
-    pub const ALL: [Reduction; 4] = [Reduction::Sum, Reduction::Prod, Reduction::Min, Reduction::Max];
+    pub const ALL: [Reduction; 5] =
+        [Reduction::Sum, Reduction::Prod, Reduction::Min, Reduction::Max, Reduction::PreMulSum];
 
     const fn name(self) -> &'static str {
         match self {
@@ -44,6 +74,7 @@ impl Reduction {
             Reduction::Prod => "Prod",
             Reduction::Min => "Min",
             Reduction::Max => "Max",
+            Reduction::PreMulSum => "PreMulSum",
         }
     }
 }

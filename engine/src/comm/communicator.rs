@@ -14,12 +14,12 @@ use super::debug::log;
 use super::error::CommError;
 use super::fingerprint::{self, Fingerprint};
 use super::id::UniqueId;
-use super::operation::{Config, Operation};
+use super::operation::{Config, Operation, Scalar};
 use super::recorder::FlightRecorder;
 use super::watch::{Event, Failure};
 use crate::exec::ExecError;
 use crate::exec::cuda::ForeignStream;
-use crate::exec::cuda::rank::{Abort, Call, Card, Message, Opening, Port, Schedule, Shape, Way};
+use crate::exec::cuda::rank::{Abort, Call, Card, Factor, Message, Opening, Port, Schedule, Shape, Way};
 use crate::types::{Collective, Rank};
 
 /// How often a stopped kernel is looked for. With the news travelling over sockets it stays well under a second.
@@ -218,7 +218,7 @@ impl Communicator {
                 message(Way::Receive, from, buffer, count, dtype.size())
             }
             Operation::Collective { block: 0, .. } => Ok(Prepared::Nothing),
-            Operation::Collective { collective, send, recv, block, dtype, op, factor: _ } => {
+            Operation::Collective { collective, send, recv, block, dtype, op, factor } => {
                 if let Some(root) = collective.root() {
                     peer_exists(root)?;
                 }
@@ -228,7 +228,11 @@ impl Communicator {
                     choice::choose(collective, ranks, bytes, &self.shared.config, resident);
                 let schedule = Schedule::Standard { algorithm, channels };
                 let (input, output) = (send, recv);
-                let call = Call { collective, schedule, block, dtype, op, input, output, in_place };
+                let factor = factor.map(|factor| match factor {
+                    Scalar::Bits(bits) => Factor::Bits(bits),
+                    Scalar::Device(at) => Factor::Device(at),
+                });
+                let call = Call { collective, schedule, block, dtype, op, factor, input, output, in_place };
                 Ok(Prepared::Call(call))
             }
         }

@@ -102,6 +102,7 @@ impl RankSession {
             block: *block,
             dtype: *dtype,
             op: *op,
+            factor: self.buffers.factor(),
             input,
             output,
             in_place: *in_place,

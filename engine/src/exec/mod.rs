@@ -8,10 +8,11 @@ mod program;
 
 use std::time::Duration;
 
+use crate::data;
 use crate::plan::Plan;
 use crate::trace::Trace;
 pub use crate::types::Backend;
-use crate::types::{ChannelId, DType, Rank, RedOp, UnknownName};
+use crate::types::{ChannelId, DType, Factors, Rank, RedOp, UnknownName};
 
 /// Prepares a plan on a back end.
 ///
@@ -50,6 +51,42 @@ fn refuse_in_place(spec: &SessionSpec) -> Result<(), ExecError> {
     }
 }
 
+/// What every rank's input is multiplied by, as bits of the type: `None` where the reduction or the collective has no such factors.
+fn factors(spec: &SessionSpec) -> Result<Option<Vec<u64>>, ExecError> {
+    let SessionSpec { plan, dtype, op, factors, .. } = spec;
+    if *op != RedOp::PreMulSum || !plan.collective.reduces() {
+        return Ok(None);
+    }
+    let bits = match factors {
+        Factors::Parity => {
+            (0..plan.ranks).map(|rank| data::encode(*dtype, data::parity_factor(Rank(rank)))).collect()
+        }
+        Factors::Bits(bits) => bits.clone(),
+    };
+    if bits.len() != plan.ranks as usize {
+        let got = bits.len();
+        return Err(ExecError::Refused(format!("{got} factors for {} ranks; give one for each", plan.ranks)));
+    }
+    let unused = u64::MAX.checked_shl(8 * dtype.size() as u32).unwrap_or(0);
+    if let Some(rank) = bits.iter().position(|bits| bits & unused != 0) {
+        let (got, size) = (bits[rank], dtype.size());
+        return Err(ExecError::Refused(format!(
+            "rank {rank}'s factor {got:#x} is not a {dtype}; give the {size} bytes of a value, the rest zero"
+        )));
+    }
+    Ok(Some(bits))
+}
+
+/// Refuses a check whose expected values are not those of the session's factors.
+fn refuse_check(spec_factors: &Factors) -> Result<(), ExecError> {
+    match spec_factors {
+        Factors::Parity => Ok(()),
+        Factors::Bits(_) => Err(ExecError::Refused(
+            "results are exact for nccl-tests' factors (1 or 2 by rank parity) only; open the session with those to check it".into(),
+        )),
+    }
+}
+
 /// One plan at one size, as a caller asks for it.
 #[derive(Debug, Clone)]
 pub struct SessionSpec {
@@ -58,6 +95,9 @@ pub struct SessionSpec {
     pub block: u64,
     pub dtype: DType,
     pub op: RedOp,
+    /// For [`RedOp::PreMulSum`] only. In place every input is multiplied where it lies before the plan starts: the other blocks of a
+    /// reduce-scatter's input stay multiplied.
+    pub factors: Factors,
     pub in_place: bool,
     pub slot_bytes: usize,
     /// Longest one execution may take before it is stopped and reported as [`ExecError::Stalled`].

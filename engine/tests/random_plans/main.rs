@@ -15,7 +15,7 @@ use ringlab_engine::plan::text::{parse, print};
 use ringlab_engine::plan::{Plan, Step};
 use ringlab_engine::sim::simulate;
 use ringlab_engine::trace::Trace;
-use ringlab_engine::types::{ChannelId, DType, Rank, RedOp};
+use ringlab_engine::types::{ChannelId, DType, Factors, Rank, RedOp};
 use ringlab_engine::verify::verify;
 
 /// A stream of numbers that depends on the seed alone, so that a failing seed says everything.
@@ -65,6 +65,7 @@ fn runs_exactly(dice: &mut Dice, plan: &Plan, in_place: bool) -> Result<(), Stri
         block,
         dtype,
         op,
+        factors: Factors::Parity,
         in_place,
         slot_bytes,
         deadline: Duration::from_secs(10),

@@ -81,6 +81,7 @@ pub fn execute(task: &CollectiveTask) -> TaskResult {
         block: task.block,
         dtype: task.dtype,
         op: task.op,
+        factors: ringlab_engine::types::Factors::Parity,
         in_place: task.in_place,
         slot_bytes: 1 << 16,
         deadline: Duration::from_secs(20),

@@ -187,6 +187,7 @@ fn open(task: &CollectiveTask, plan: Plan, job: &JobSpec) -> Result<Box<dyn Sess
         block: task.block,
         dtype: task.dtype,
         op: task.op,
+        factors: ringlab_engine::types::Factors::Parity,
         in_place: task.in_place,
         slot_bytes: slot_bytes(task.backend),
         deadline: Duration::from_millis(job.limits.collective_ms),

@@ -68,11 +68,11 @@ pub struct Args {
     #[arg(short = 'c', long = "check", value_name = "COUNT", default_value_t = 1)]
     pub check: u32,
 
-    /// float, half, bfloat16, int32, int64 or all.
+    /// int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, f8e4m3, f8e5m2 or all.
     #[arg(short = 'd', long = "datatype", value_name = "TYPE", default_value = "float")]
     pub dtype: OneOrAll<DType>,
 
-    /// sum, prod, min, max, avg or all. Ignored where nothing is reduced.
+    /// sum, prod, min, max, avg, mulsum (rank r's input times 1 if r is even, else 2) or all. Ignored where nothing is reduced.
     #[arg(short = 'o', long = "op", value_name = "OP", default_value = "sum")]
     pub op: OneOrAll<RedOp>,
 
@@ -311,7 +311,8 @@ mod tests {
 
     #[test]
     fn all_runs_every_type_and_reduction_where_there_is_one() {
-        assert_eq!(args("-d all -o all").ops().len(), 5);
+        assert_eq!(args("-d all -o all").ops().len(), 6);
+        assert_eq!(args("-d all").dtype.list(&DType::ALL).len(), 12);
         assert_eq!(args("-o all --collective all_gather").ops(), [RedOp::Sum]);
         assert_eq!(args("-d half").dtype.list(&DType::ALL), [DType::F16]);
     }

@@ -6,7 +6,7 @@ use ringlab_engine::exec::{
     Backend, CheckReport, ExecError, Hardware, KernelChoice, Session, SessionSpec, Timing, WrongElement,
 };
 use ringlab_engine::plan::Plan;
-use ringlab_engine::types::{Collective, DType, RedOp};
+use ringlab_engine::types::{Collective, DType, Factors, RedOp};
 
 use crate::table::Cells;
 
@@ -92,6 +92,7 @@ pub fn measure(
         block: shape.count,
         dtype,
         op,
+        factors: Factors::Parity,
         in_place,
         slot_bytes: settings.slot_bytes,
         deadline: settings.deadline,

@@ -177,12 +177,22 @@ impl Buffers {
     /// Every tile of a rank's output on a channel; none where the collective gives the rank no output.
     pub fn output_tiles(&self, rank: Rank, channel: u32) -> impl Iterator<Item = Window<'_>> {
         let elems = if self.collective.has_output(rank) { self.output_elems } else { 0 };
+        self.spans(elems, channel).map(move |(from, len)| self.output(rank, from, len))
+    }
+
+    /// Every tile of a rank's input on a channel.
+    pub fn input_tiles(&self, rank: Rank, channel: u32) -> impl Iterator<Item = Window<'_>> {
+        self.spans(self.input_elems, channel).map(move |(from, len)| self.input(rank, from, len))
+    }
+
+    /// First element and length of every tile of a channel in a buffer of so many elements.
+    fn spans(&self, elems: u64, channel: u32) -> impl Iterator<Item = (u64, u64)> {
         let blocks = elems.checked_div(self.layout.block()).unwrap_or(0);
         (0..blocks).flat_map(move |block| {
             (0..self.chunks).flat_map(move |chunk| {
                 (0..self.layout.tiles()).map(move |tile| {
                     let span = self.layout.span(chunk, channel, tile);
-                    self.output(rank, block * self.layout.block() + span.offset, span.len)
+                    (block * self.layout.block() + span.offset, span.len)
                 })
             })
         })

@@ -8,7 +8,7 @@ use crate::data::{self, Exact};
 use crate::exec::{CheckReport, WrongElement};
 use crate::types::{Collective, DType, Rank};
 
-/// What outputs hold before a run. As a float a tiny fraction, as an integer larger than any input or result: never a right answer.
+/// What outputs hold before a run. A fraction as a float, which no sum is; as an integer one value of many.
 pub const POISON: u8 = 0xA5;
 
 /// Elements handled at a time.

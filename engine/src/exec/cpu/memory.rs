@@ -5,7 +5,7 @@
 
 use std::cell::UnsafeCell;
 
-use super::ops::{Combine, Element};
+use super::ops::{Combine, Element, Factor};
 
 /// Buffers start on such a boundary: a cache line, and the widest vector there is.
 pub const ALIGN: usize = 64;
@@ -154,6 +154,54 @@ fn fold_by<T: Element, O: Combine<T::Acc>, const BY: usize>(
             unsafe { T::store(dst.elements_mut(from, len), acc) };
         }
     }
+}
+
+/// [`fold`] of sources that are multiplied first, each by its factor and rounded to the type.
+pub fn fold_scaled<T: Element, O: Combine<T::Acc>>(
+    dsts: &mut [Window<'_>],
+    srcs: &[Window<'_>],
+    factors: &[Factor],
+) {
+    let elems = srcs[0].bytes / size_of::<T>();
+    let mut acc = [T::Acc::default(); BLOCK];
+    let mut scaled = [T::zeroed(); BLOCK];
+    for from in (0..elems).step_by(BLOCK) {
+        let len = BLOCK.min(elems - from);
+        let (acc, scaled) = (&mut acc[..len], &mut scaled[..len]);
+        for (nth, (src, factor)) in srcs.iter().zip(factors).enumerate() {
+            // SAFETY: here and below each reference lives for one call or less, so none of this thread's overlap in time.
+            let mut values = unsafe { src.elements::<T>(from, len) };
+            if let Some(bits) = *factor {
+                T::scale(scaled, values, value(bits));
+                values = scaled;
+            }
+            match nth {
+                0 => T::load(acc, values),
+                _ => T::combine::<O>(acc, values),
+            }
+        }
+        for dst in &mut *dsts {
+            // SAFETY: see above.
+            unsafe { T::store(dst.elements_mut(from, len), acc) };
+        }
+    }
+}
+
+/// Multiplies every element of the window where it is.
+pub fn scale<T: Element>(mut window: Window<'_>, factor: u64) {
+    let elems = window.bytes / size_of::<T>();
+    let mut before = [T::zeroed(); BLOCK];
+    for from in (0..elems).step_by(BLOCK) {
+        let len = BLOCK.min(elems - from);
+        // SAFETY: the one reference of this thread.
+        let values = unsafe { window.elements_mut::<T>(from, len) };
+        before[..len].copy_from_slice(values);
+        T::scale(values, &before[..len], value(factor));
+    }
+}
+
+fn value<T: Element>(bits: u64) -> T {
+    bytemuck::pod_read_unaligned(&bits.to_le_bytes()[..size_of::<T>()])
 }
 
 /// Avg's last step: every element of the window divided by `ranks`.

@@ -35,7 +35,7 @@ use crate::data::Exact;
 use crate::plan::layout::Layout;
 use crate::plan::{Plan, SLOTS};
 use crate::trace::{self, Origin, Span, Trace};
-use crate::types::{DType, Rank, RedOp};
+use crate::types::{DType, Factors, Rank, RedOp};
 use crate::verify::verify;
 
 /// Most tasks of a session: ranks times channels.
@@ -69,6 +69,7 @@ pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, Exe
     super::refuse_in_place(&spec)?;
     let (programs, links) = program::compile(plan).map_err(ExecError::Refused)?;
     Exact::new(0, dtype, op, ranks).map_err(|err| ExecError::Refused(err.to_string()))?;
+    let factors = super::factors(&spec)?;
     if ranks.checked_mul(channels).is_none_or(|tasks| tasks > MAX_TASKS) {
         return Err(ExecError::Refused(format!(
             "{ranks} ranks x {channels} channels make as many tasks, more than {MAX_TASKS}; use fewer channels"
@@ -117,6 +118,7 @@ pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, Exe
         buffers,
         kernels: Kernels::of(dtype, op),
         average: (op == RedOp::Avg && plan.collective.reduces()).then_some(ranks),
+        factors,
         deadline: *deadline,
         waiting: Waiting::new(threads),
         barrier: Barrier::new(tasks),
@@ -136,8 +138,8 @@ pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, Exe
         context: format!("starting {threads} threads"),
         message: err.to_string(),
     })?;
-    let SessionSpec { plan, trace_spans, .. } = spec;
-    Ok(Box::new(CpuSession { team, shared, plan, dtype, op, trace_spans }))
+    let SessionSpec { plan, trace_spans, factors, .. } = spec;
+    Ok(Box::new(CpuSession { team, shared, plan, dtype, op, factors, trace_spans }))
 }
 
 fn refuse_too_large(needed: Option<u64>, spec: &SessionSpec) -> Result<(), ExecError> {
@@ -168,6 +170,7 @@ struct CpuSession {
     plan: Plan,
     dtype: DType,
     op: RedOp,
+    factors: Factors,
     trace_spans: usize,
 }
 
@@ -194,7 +197,7 @@ impl Job {
 
 impl CpuSession {
     fn exact(&self, seed: u64) -> Exact {
-        Exact::new(seed, self.dtype, self.op, self.plan.ranks)
+        Exact::of(seed, self.dtype, self.op, self.plan.ranks, self.plan.collective)
             .expect("`open_unverified` checked the number of ranks")
     }
 
@@ -315,6 +318,7 @@ impl Session for CpuSession {
     }
 
     fn check(&mut self, seed: u64) -> Result<CheckReport, ExecError> {
+        super::refuse_check(&self.factors)?;
         let report = Arc::new(Mutex::new(check::empty()));
         let job = Job::Check(self.dtype, self.exact(seed), report.clone());
         self.team.run(job).map_err(|panicked| self.panicked(panicked))?;

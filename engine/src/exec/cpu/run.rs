@@ -24,6 +24,8 @@ pub struct Shared {
     pub kernels: Kernels,
     /// Number of ranks to divide by at the end, when the reduction is avg.
     pub average: Option<u32>,
+    /// What each rank's input is multiplied by, when the reduction has factors.
+    pub factors: Option<Vec<u64>>,
     /// Whether all tasks meet between executions: a plan orders direct accesses to peers' buffers within one execution only, while
     /// one that uses FIFOs alone is ordered by them.
     pub meets: bool,

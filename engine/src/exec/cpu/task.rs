@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 use super::buffers::Len;
 use super::link::Link;
 use super::memory::Window;
-use super::program::{Action, Instr, Peer, Program};
+use super::ops::Factor;
+use super::program::{Action, Instr, Operand, Peer, Program};
 use super::run::{Record, RunJob, Shared, ThreadResult};
 use super::wait::Stopped;
 use crate::exec::{Stall, WaitKind};
+use crate::plan::Buffer;
 
 /// Bytes after which a task lets the others of its thread go on: what one has sent the next should find in the cache.
 const QUANTUM: u64 = 64 << 10;
@@ -34,10 +36,13 @@ pub struct Task<'a> {
     pub result: ThreadResult,
     srcs: Vec<Window<'a>>,
     dsts: Vec<Window<'a>>,
+    factors: Vec<Factor>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    /// Its input multiplied where it lies, before the program.
+    Multiplied,
     /// Inside the program.
     Steps,
     /// Before avg's division.
@@ -93,9 +98,10 @@ impl<'a> Task<'a> {
             result,
             srcs: Vec::new(),
             dsts: Vec::new(),
+            factors: Vec::new(),
         };
-        if task.stage == Stage::Steps && shared.buffers.layout.tiles() == 0 {
-            task.leave_program();
+        if task.stage == Stage::Steps {
+            task.begin();
         }
         task
     }
@@ -138,7 +144,7 @@ impl<'a> Task<'a> {
         while self.stage != Stage::Finished && bytes < QUANTUM {
             let done = match self.stage {
                 Stage::Steps => self.chunk_or_step(job)?,
-                Stage::Divide | Stage::End => self.leave_meeting(job)?,
+                Stage::Multiplied | Stage::Divide | Stage::End => self.leave_meeting(job)?,
                 Stage::Finished => break,
             };
             match done {
@@ -206,6 +212,26 @@ impl<'a> Task<'a> {
         Ok(())
     }
 
+    /// Starts an execution.
+    fn begin(&mut self) {
+        let Shared { buffers, factors, kernels, .. } = self.shared;
+        (self.tile, self.stage) = (0, Stage::Steps);
+        if buffers.layout.tiles() == 0 {
+            self.leave_program();
+        } else if let Some(factors) = factors
+            && buffers.in_place()
+        {
+            // A plan for shared memory may take its input for its output: no read tells whether it is of either.
+            let rank = self.program.rank;
+            for tile in buffers.input_tiles(rank, self.program.channel.0) {
+                (kernels.scale)(tile, factors[rank.index()]);
+            }
+            // Peers may read this input directly.
+            self.stage = Stage::Multiplied;
+            self.come_to_meeting();
+        }
+    }
+
     fn leave_program(&mut self) {
         self.stage = if self.shared.average.is_some() { Stage::Divide } else { Stage::End };
         self.come_to_meeting();
@@ -224,6 +250,10 @@ impl<'a> Task<'a> {
         if self.shared.meets && !self.shared.barrier.reached(self.meetings) {
             self.blocked = Some(Blocked::Meeting);
             return Ok(None);
+        }
+        if self.stage == Stage::Multiplied {
+            self.stage = Stage::Steps;
+            return Ok(Some(0));
         }
         let Shared { buffers, average, .. } = self.shared;
         if let (Stage::Divide, Some(ranks)) = (self.stage, *average) {
@@ -250,10 +280,7 @@ impl<'a> Task<'a> {
             return Ok(Some(0));
         }
         self.result.moved = 0;
-        (self.tile, self.stage) = (0, Stage::Steps);
-        if buffers.layout.tiles() == 0 {
-            self.leave_program();
-        }
+        self.begin();
         Ok(Some(0))
     }
 
@@ -327,6 +354,9 @@ impl<'a> Task<'a> {
         cut(&mut self.srcs, bytes);
         cut(&mut self.dsts, bytes);
         match instr.action {
+            _ if self.scaled(instr) => {
+                (shared.kernels.fold_scaled)(&mut self.dsts, &self.srcs, &self.factors);
+            }
             Action::Fold => (shared.kernels.fold)(&mut self.dsts, &self.srcs),
             _ => self.dsts.iter().for_each(|&dst| self.srcs[0].copy_to(dst)),
         }
@@ -343,6 +373,18 @@ impl<'a> Task<'a> {
         }
         self.result.moved += moved * bytes as u64;
         Ok(Some(bytes as u64))
+    }
+
+    /// Whether a source has to be multiplied on its way: if so, `self.factors` says by what.
+    fn scaled(&mut self, instr: &Instr) -> bool {
+        let Some(by_rank) = self.shared.factors.as_ref().filter(|_| !self.shared.buffers.in_place()) else {
+            return false;
+        };
+        self.factors.clear();
+        self.factors.extend(instr.from.map(|_| None));
+        let of = |src: &Operand| (src.buffer == Buffer::Input).then(|| by_rank[src.rank]);
+        self.factors.extend(instr.srcs.iter().map(of));
+        self.factors.iter().any(Option::is_some)
     }
 
     /// What the task waits for, when the run was stopped meanwhile.

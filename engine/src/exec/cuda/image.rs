@@ -46,11 +46,12 @@ struct Move {
     misaligned: u16,
 }
 
-/// Where an operand's slice starts, and whether tiles advance through it. `base` counts from the buffer.
+/// Where an operand's slice starts, and whether tiles advance through it: [`Operand::advances`]. `base` counts from the buffer.
 #[derive(Debug, Clone, Copy, Pod, Zeroable, PartialEq, Eq)]
 #[repr(C)]
 pub struct Operand {
     pub base: u64,
+    /// 0 for scratch, which stays put; 1; or 2 + r for what a pre-multiplied sum multiplies: rank r's input.
     pub advances: u32,
     pub buffer: u32,
 }
@@ -141,6 +142,8 @@ pub struct Params {
     pub dropped: u64,
     pub records_per_block: u64,
     pub buffers: [u64; 3],
+    pub factors: u64,
+    pub factor: u64,
     pub average: u32,
     pub program_bytes: u32,
     pub endpoints_per_block: u32,
@@ -155,9 +158,14 @@ pub struct Params {
 pub struct Exact {
     pub seed: u64,
     pub block: u64,
+    pub most: u64,
+    pub givers: u32,
+    pub shifts: u32,
+    pub bits: u32,
+    pub shape: u32,
+    pub is_signed: u32,
     pub op: u32,
     pub ranks: u32,
-    pub bits: u32,
     pub collective: u32,
     pub root: u32,
     pub rank: u32,
@@ -166,8 +174,8 @@ pub struct Exact {
 const _: () = {
     assert!(size_of::<Phase>() == 32 && size_of::<Wait>() == 8 && size_of::<Move>() == 24);
     assert!(size_of::<Operand>() == 16 && size_of::<Endpoint>() == 32 && size_of::<Header>() == 32);
-    assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 216);
-    assert!(size_of::<Exact>() == 40 && size_of::<OutputSpan>() == 24);
+    assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 232);
+    assert!(size_of::<Exact>() == 64 && size_of::<OutputSpan>() == 24);
 };
 
 /// Bytes of shared memory one connection's state takes.

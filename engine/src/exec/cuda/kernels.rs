@@ -13,6 +13,7 @@ use super::direct::DirectParams;
 use super::driver::{Address, Device, Function, Module, Stream, failed};
 use super::foreign::ForeignStream;
 use super::image::{Exact, Params};
+use super::rank::Factor;
 use crate::exec::ExecError;
 use crate::types::{DType, RedOp};
 
@@ -26,17 +27,25 @@ pub struct Kernels {
     arch: Arch,
     fill: Function,
     check: Function,
+    scale: Function,
     stamp: Function,
     multiprocessors: u32,
 }
 
 const fn element(dtype: DType) -> Element {
     match dtype {
-        DType::F32 => Element::F32,
-        DType::F16 => Element::F16,
-        DType::Bf16 => Element::Bf16,
+        DType::I8 => Element::I8,
+        DType::U8 => Element::U8,
         DType::I32 => Element::I32,
+        DType::U32 => Element::U32,
         DType::I64 => Element::I64,
+        DType::U64 => Element::U64,
+        DType::F16 => Element::F16,
+        DType::F32 => Element::F32,
+        DType::F64 => Element::F64,
+        DType::Bf16 => Element::Bf16,
+        DType::F8E4m3 => Element::E4m3,
+        DType::F8E5m2 => Element::E5m2,
     }
 }
 
@@ -46,6 +55,7 @@ const fn reduction(op: RedOp) -> Reduction {
         RedOp::Prod => Reduction::Prod,
         RedOp::Min => Reduction::Min,
         RedOp::Max => Reduction::Max,
+        RedOp::PreMulSum => Reduction::PreMulSum,
     }
 }
 
@@ -68,6 +78,7 @@ impl Kernels {
             arch,
             fill: data.function(c"fill")?,
             check: data.function(c"check")?,
+            scale: data.function(c"scale")?,
             stamp: module(device, Kernel::Clock, arch)?.function(c"stamp")?,
             multiprocessors: info.multiprocessors,
         })
@@ -135,6 +146,14 @@ impl Kernels {
         let mut args = [arg(exact), arg(&out), arg(&elements)];
         // SAFETY: the kernel writes `elements` elements at `out`, which the session owns.
         unsafe { self.launch(&self.fill, stream, self.data_blocks(elements), DATA_THREADS, &mut args) }
+    }
+
+    /// Queues the multiplication of `elements` elements at `data` by `factor`, bits of the type.
+    pub fn scale(&self, stream: &Stream, data: Address, elements: u64, factor: u64) -> Result<(), ExecError> {
+        let nowhere = Address::NULL;
+        let mut args = [arg(&data), arg(&elements), arg(&nowhere), arg(&factor)];
+        // SAFETY: the kernel reads and writes `elements` elements at `data`, which the session owns.
+        unsafe { self.launch(&self.scale, stream, self.data_blocks(elements), DATA_THREADS, &mut args) }
     }
 
     /// Queues a comparison of `elements` elements at `got`; `result` has two words.
@@ -254,6 +273,57 @@ pub fn run_direct(
     // session, of the sizes it states, and the session waits for the stream before it frees anything.
     unsafe { result::launch_kernel(function.raw(), (x, y, z), (threads, 1, 1), 0, stream.raw(), &mut args) }
         .map_err(failed("launching the direct kernel"))
+}
+
+/// By device and type.
+type Multipliers = HashMap<(u32, DType), Arc<Function>>;
+
+/// The multiplication of inputs in place, for ranks that launch for themselves. One per process, device and type, as [`interpreter`].
+pub fn multiplier(device: &Arc<Device>, info: &DeviceInfo, dtype: DType) -> Result<Arc<Function>, ExecError> {
+    static LOADED: Mutex<Option<Multipliers>> = Mutex::new(None);
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let loaded = loaded.get_or_insert_default();
+    let key = (device.ordinal.number, dtype);
+    if let Some(function) = loaded.get(&key) {
+        return Ok(function.clone());
+    }
+    let (major, minor) = info.capability;
+    let kernel = Kernel::Data { element: element(dtype) };
+    let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(c"scale")?);
+    loaded.insert(key, function.clone());
+    Ok(function)
+}
+
+/// Blocks of a multiplication: enough to keep any device busy, few enough to leave room for peers' kernels.
+const MULTIPLIER_BLOCKS: u64 = 256;
+
+/// Queues the multiplication of `elements` elements at `data` on the caller's stream. The device has to be current.
+pub fn multiply(
+    function: &Function,
+    stream: ForeignStream,
+    data: u64,
+    elements: u64,
+    factor: Factor,
+) -> Result<(), ExecError> {
+    let (at, bits) = match factor {
+        Factor::Bits(bits) => (0u64, bits),
+        Factor::Device(at) => (at, 0),
+    };
+    let blocks = elements.div_ceil(u64::from(DATA_THREADS)).clamp(1, MULTIPLIER_BLOCKS) as u32;
+    let mut args = [arg(&data), arg(&elements), arg(&at), arg(&bits)];
+    // SAFETY: `scale` reads and writes `elements` elements at `data` and reads one at `at`, buffers of the caller of the sizes it stated,
+    // as in NCCL's interface.
+    unsafe {
+        result::launch_kernel(
+            function.raw(),
+            (blocks, 1, 1),
+            (DATA_THREADS, 1, 1),
+            0,
+            stream.raw(),
+            &mut args,
+        )
+    }
+    .map_err(failed("launching a multiplication"))
 }
 
 /// Size of a rank's launch.

@@ -10,11 +10,12 @@ use super::driver::{self, Device, Mapped, Memory};
 use super::image::{self, Image, Placed};
 use super::part::Part;
 use super::phases::{self, Phases};
-use super::session::CudaSession;
+use super::session::{CudaSession, FactorTable};
 use super::slices::{self, SliceLens};
 use crate::data::Exact;
-use crate::exec::program::{self, Program};
+use crate::exec::program::{self, Operand, Program};
 use crate::exec::{ExecError, KernelChoice, Session, SessionSpec};
+use crate::plan::Buffer;
 
 /// Longest FIFO slot: offsets within a tile are 32 bits wide on the device.
 const MOST_SLOT_BYTES: usize = 1 << 30;
@@ -34,6 +35,7 @@ fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
     let plan = &spec.plan;
     let exact = Exact::new(0, spec.dtype, spec.op, plan.ranks);
     exact.map_err(|err| ExecError::Refused(err.to_string()))?;
+    let factors = crate::exec::factors(&spec)?;
     refuse_sizes(&spec)?;
     let lens = SliceLens::new(spec.block, spec.dtype.size(), plan.chunks, plan.channels);
     let slices = slices::infer(&programs, &lens).map_err(ExecError::Refused)?;
@@ -52,17 +54,26 @@ fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
 
     let abort = Mapped::zeroed(&distinct[0], 1)?;
     let meeting = Memory::zeroed(&distinct[0], 8)?;
+    // In place the inputs are multiplied before the plan starts.
+    let scales = factors.is_some() && !spec.in_place;
     let mut parts = Vec::with_capacity(distinct.len());
     for device in &distinct {
         let here = |&i: &usize| devices[programs[i].rank.index()].ordinal.number == device.ordinal.number;
         let local: Vec<usize> = (0..programs.len()).filter(here).collect();
         let mut image = Image::default();
         for &i in &local {
-            image.add(placed(&programs[i], &phases[i], &buffers, spec.dtype.size() as u64));
+            image.add(placed(&programs[i], &phases[i], &buffers, scales, spec.dtype.size() as u64));
         }
         parts.push(Part::new(&spec, device, local, image, scope, buffers.slot_bytes)?);
     }
     let direct = direct(&spec, &devices[0], &parts, &buffers)?;
+    let factors = match factors {
+        Some(bits) => {
+            let table = Memory::holding(&distinct[0], bytemuck::cast_slice::<u64, u8>(&bits))?;
+            Some(FactorTable { bits, table })
+        }
+        None => None,
+    };
     let stamps = Memory::zeroed(&distinct[0], 8)?;
     let launches = Memory::zeroed(&distinct[0], 8)?;
     let results = Memory::zeroed(&distinct[0], 16)?;
@@ -80,6 +91,7 @@ fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
         direct,
         abort,
         meeting,
+        factors,
         stamps,
         stamp_capacity: 1,
         launches,
@@ -168,11 +180,25 @@ fn open_devices(spec: &SessionSpec) -> Result<Vec<Arc<Device>>, ExecError> {
     Ok(by_rank)
 }
 
-fn placed<'a>(program: &Program, phases: &'a Phases, buffers: &Buffers, elem_size: u64) -> Placed<'a> {
+fn placed<'a>(
+    program: &Program,
+    phases: &'a Phases,
+    buffers: &Buffers,
+    scales: bool,
+    elem_size: u64,
+) -> Placed<'a> {
     let channel = program.channel.0;
+    let source = |operand: Operand| {
+        let mut placed = buffers.place(operand, channel);
+        if scales && operand.buffer == Buffer::Input {
+            placed.advances = 2 + operand.rank as u32;
+        }
+        placed
+    };
     let operands = phases.phases.iter().map(|phase| {
         let of_move = |mv: &phases::Move| {
-            mv.srcs.iter().chain(&mv.dst).map(|&operand| buffers.place(operand, channel)).collect()
+            let dst = mv.dst.map(|dst| buffers.place(dst, channel));
+            mv.srcs.iter().map(|&src| source(src)).chain(dst).collect()
         };
         phase.moves.iter().map(of_move).collect()
     });
@@ -195,7 +221,7 @@ mod tests {
 
     use super::*;
     use crate::plan::{Algorithm, generate};
-    use crate::types::{Collective, DType, RedOp};
+    use crate::types::{Collective, DType, Factors, RedOp};
 
     /// A deadline that no execution can meet, then one that any can.
     #[test]
@@ -212,6 +238,7 @@ mod tests {
                     block: 300_000,
                     dtype: DType::F16,
                     op,
+                    factors: Factors::Parity,
                     in_place: true,
                     slot_bytes: 4096,
                     deadline: Duration::from_secs(5),

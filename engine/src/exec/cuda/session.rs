@@ -13,7 +13,8 @@ use super::timeline;
 use crate::data::{self, Exact};
 use crate::exec::program::Program;
 use crate::exec::{
-    CheckReport, ExecError, Hardware, Session, SessionSpec, Timing, WrongElement, refuse_input,
+    CheckReport, ExecError, Hardware, Session, SessionSpec, Timing, WrongElement, refuse_check,
+    refuse_input,
 };
 use crate::trace::{self, Origin, Trace};
 use crate::types::{Collective, Rank, RedOp};
@@ -36,12 +37,20 @@ pub struct CudaSession {
     pub abort: Mapped<u32>,
     /// Arrivals of all blocks before an average is taken.
     pub meeting: Memory,
+    /// Of a pre-multiplied sum.
+    pub factors: Option<FactorTable>,
     pub stamps: Memory,
     pub stamp_capacity: u64,
     pub launches: Memory,
     /// Two words for `check`.
     pub results: Memory,
     pub buffers: Buffers,
+}
+
+/// By rank: bits of the type, here and on the first device.
+pub struct FactorTable {
+    pub bits: Vec<u64>,
+    pub table: Memory,
 }
 
 impl CudaSession {
@@ -74,6 +83,8 @@ impl CudaSession {
             dropped: record(|r| &r.dropped),
             records_per_block: recording.map_or(0, |r| r.per_block),
             buffers: [0; 3],
+            factors: self.factors.as_ref().map_or(0, |factors| factors.table.address().0),
+            factor: 0,
             average: if average { spec.plan.ranks } else { 0 },
             program_bytes: part.program_bytes,
             endpoints_per_block: part.endpoints_per_block,
@@ -131,6 +142,34 @@ impl CudaSession {
         self.direct.as_ref().filter(|_| !traced)
     }
 
+    /// What a device queues from here on starts after what the others have queued.
+    fn align(&self) -> Result<(), ExecError> {
+        if self.parts.len() == 1 {
+            return Ok(());
+        }
+        for part in &self.parts {
+            part.stream.mark()?;
+        }
+        for (i, part) in self.parts.iter().enumerate() {
+            for (_, other) in self.parts.iter().enumerate().filter(|(j, _)| *j != i) {
+                part.stream.wait_for(&other.stream)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// In place: multiplies every input by its factor.
+    fn multiply(&self, factors: &[u64]) -> Result<(), ExecError> {
+        for rank in self.ranks() {
+            let part = &self.parts[self.part_of[rank.index()]];
+            let (memory, offset) = self.buffers.input(rank);
+            let at = memory.address().plus(offset);
+            part.kernels.scale(&part.stream, at, self.buffers.input_elems, factors[rank.index()])?;
+        }
+        // Peers may read the inputs directly.
+        self.align()
+    }
+
     fn queue(&self, iters: u32, traced: bool, params: &[Params]) -> Result<(), ExecError> {
         if let Some(direct) = self.direct(traced) {
             let stream = &self.parts[0].stream;
@@ -139,16 +178,12 @@ impl CudaSession {
             return (0..iters).try_for_each(|_| launch.queue(stream));
         }
         for iter in 0..iters {
-            if iter > 0 && self.parts.len() > 1 {
+            if iter > 0 {
                 // A plan orders accesses to peers' buffers within one execution only.
-                for part in &self.parts {
-                    part.stream.mark()?;
-                }
-                for (i, part) in self.parts.iter().enumerate() {
-                    for (_, other) in self.parts.iter().enumerate().filter(|(j, _)| *j != i) {
-                        part.stream.wait_for(&other.stream)?;
-                    }
-                }
+                self.align()?;
+            }
+            if let Some(factors) = self.factors.as_ref().filter(|_| self.spec.in_place) {
+                self.multiply(&factors.bits)?;
             }
             for (part, params) in self.parts.iter().zip(params) {
                 let stamper = u32::from(params.stamps != 0);
@@ -224,8 +259,8 @@ impl CudaSession {
     }
 
     fn expectation(&self, seed: u64) -> Exact {
-        Exact::new(seed, self.spec.dtype, self.spec.op, self.spec.plan.ranks)
-            .expect("`open` checked the number of ranks")
+        let SessionSpec { plan, dtype, op, .. } = &self.spec;
+        Exact::of(seed, *dtype, *op, plan.ranks, plan.collective).expect("`open` checked the number of ranks")
     }
 
     fn output_bytes(&self) -> u64 {
@@ -325,9 +360,9 @@ impl CudaSession {
 
 /// What `fill` and `check` are told about a rank. The number of ranks was found fit before.
 pub fn exact_params(spec: &SessionSpec, seed: u64, rank: Rank) -> image::Exact {
-    let SessionSpec { plan, op, block, .. } = spec;
-    let exact =
-        Exact::new(seed, spec.dtype, spec.op, plan.ranks).expect("`open` checked the number of ranks");
+    let SessionSpec { plan, dtype, op, block, .. } = spec;
+    let exact = Exact::of(seed, *dtype, *op, plan.ranks, plan.collective);
+    let (draw, op) = exact.expect("`open` checked the number of ranks").recipe();
     let root = plan.collective.root().map_or(0, |root| root.0);
     let collective = match plan.collective {
         Collective::AllReduce => 0,
@@ -340,13 +375,18 @@ pub fn exact_params(spec: &SessionSpec, seed: u64, rank: Rank) -> image::Exact {
         Collective::Scatter { .. } => 7,
         Collective::SendRecv => 8,
     };
-    let op = RedOp::ALL.iter().position(|o| o == op).expect("every reduction is in ALL") as u32;
+    let op = RedOp::ALL.iter().position(|&o| o == op).expect("every reduction is in ALL") as u32;
     image::Exact {
         seed,
         block: *block,
         op,
         ranks: plan.ranks,
-        bits: exact.bits(),
+        most: draw.most,
+        givers: draw.givers,
+        shifts: draw.shifts,
+        bits: draw.bits,
+        shape: draw.kind as u32,
+        is_signed: draw.signed.into(),
         collective,
         root,
         rank: rank.0,
@@ -408,6 +448,7 @@ impl Session for CudaSession {
     }
 
     fn check(&mut self, seed: u64) -> Result<CheckReport, ExecError> {
+        refuse_check(&self.spec.factors)?;
         let mut report = CheckReport { elements: 0, wrong: 0, first_wrong: None };
         for rank in self.ranks().filter(|rank| self.spec.plan.collective.has_output(*rank)) {
             self.check_buffer(seed, rank, false, &mut report)?;

@@ -1,17 +1,18 @@
 //! Buffers of one rank for measuring and checking: filled and compared on the device, as a session's.
 
-use super::Port;
+use super::{Factor, Port};
 use crate::data::{self, Exact};
 use crate::exec::cuda::driver::{Memory, Stream};
 use crate::exec::cuda::foreign::ForeignStream;
 use crate::exec::cuda::kernels::Kernels;
 use crate::exec::cuda::session::{POISON, exact_params};
-use crate::exec::{CheckReport, ExecError, Hardware, SessionSpec, WrongElement};
+use crate::exec::{CheckReport, ExecError, Hardware, SessionSpec, WrongElement, refuse_check};
 use crate::types::Rank;
 
 pub struct RankBuffers {
     rank: Rank,
     spec: SessionSpec,
+    factor: Option<Factor>,
     kernels: Kernels,
     stream: Stream,
     main: Memory,
@@ -38,6 +39,7 @@ impl RankBuffers {
         let (device, info, scope) = port.device();
         let ranks = spec.plan.ranks;
         Exact::new(0, spec.dtype, spec.op, ranks).map_err(|why| ExecError::Refused(why.to_string()))?;
+        let factor = crate::exec::factors(spec)?.map(|factors| Factor::Bits(factors[rank.index()]));
         let (input, output) = (input_bytes(spec), output_bytes(spec));
         let main = if spec.in_place { input.max(output) } else { input };
         let need = u128::from(main) + if spec.in_place { 0 } else { u128::from(output) };
@@ -51,6 +53,7 @@ impl RankBuffers {
         }
         Ok(RankBuffers {
             rank,
+            factor,
             kernels: Kernels::load(device, info, spec.dtype, spec.op, scope)?,
             stream: Stream::new(device)?,
             main: Memory::zeroed(device, main)?,
@@ -60,6 +63,11 @@ impl RankBuffers {
             driver: info.driver.clone(),
             spec: spec.clone(),
         })
+    }
+
+    /// Of this rank's input, for a pre-multiplied sum.
+    pub fn factor(&self) -> Option<Factor> {
+        self.factor
     }
 
     pub fn stream(&self) -> ForeignStream {
@@ -107,6 +115,7 @@ impl RankBuffers {
 
     /// Compares the output and, out of place, that the input is as it was.
     pub fn check(&self, seed: u64) -> Result<CheckReport, ExecError> {
+        refuse_check(&self.spec.factors)?;
         let mut report = CheckReport { elements: 0, wrong: 0, first_wrong: None };
         let collective = self.spec.plan.collective;
         if collective.has_output(self.rank) {
@@ -141,8 +150,8 @@ impl RankBuffers {
         }
         let mut bits = [0; 8];
         memory.read(offset + found[1] * size, &mut bits[..size as usize])?;
-        let expected =
-            Exact::new(seed, *dtype, *op, plan.ranks).map_err(|why| ExecError::Refused(why.to_string()))?;
+        let expected = Exact::of(seed, *dtype, *op, plan.ranks, plan.collective)
+            .map_err(|why| ExecError::Refused(why.to_string()))?;
         let want = match input {
             true => expected.input(self.rank, found[1]),
             false => expected.expected(plan.collective, self.rank, found[1], *block),

@@ -61,10 +61,28 @@ pub struct Call {
     pub block: u64,
     pub dtype: DType,
     pub op: RedOp,
+    /// What a [`RedOp::PreMulSum`] multiplies this rank's input by. In place the input is multiplied where it lies, all of it.
+    pub factor: Option<Factor>,
     /// Addresses on this rank's device.
     pub input: u64,
     pub output: u64,
     pub in_place: bool,
+}
+
+impl Call {
+    /// The factor, where there is something to multiply.
+    fn factor(&self) -> Option<Factor> {
+        self.factor.filter(|_| self.op == RedOp::PreMulSum && self.collective.reduces())
+    }
+}
+
+/// A value of the operation's element type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Factor {
+    /// Its bits, in the low bytes.
+    Bits(u64),
+    /// Where it is on the device, read when the operation runs.
+    Device(u64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -256,6 +274,11 @@ impl Port {
     /// Refused when the plan cannot run here; the text says why.
     pub fn collective(&mut self, call: &Call, stream: ForeignStream) -> Result<(), ExecError> {
         let _visit = Visit::begin(&self.device)?;
+        if call.op == RedOp::PreMulSum && call.collective.reduces() && call.factor.is_none() {
+            return Err(ExecError::Refused(
+                "a pre-multiplied sum needs a factor; give it with the call".into(),
+            ));
+        }
         let low = ((call.input % 16) as u8, (call.output % 16) as u8);
         let Call { collective, schedule, block, dtype, op, in_place, .. } = *call;
         let key = Key::Collective { collective, schedule, block, dtype, op, in_place, low };
@@ -271,7 +294,16 @@ impl Port {
             }
         };
         let base = |address: u64| address - address % 16;
-        self.launch(&ready, [0, base(call.input), base(call.output)], stream)
+        let buffers = [0, base(call.input), base(call.output)];
+        let Some(factor) = call.factor() else { return self.launch(&ready, buffers, None, stream) };
+        if in_place {
+            let elements = block * u64::from(collective.input_blocks(self.shape.ranks));
+            // No peer reads this rank's input directly, so the order of its own stream is enough.
+            let multiplier = kernels::multiplier(&self.device, &self.info, dtype)?;
+            self.follow(stream)?;
+            kernels::multiply(&multiplier, stream, call.input, elements, factor)?;
+        }
+        self.launch(&ready, buffers, Some(factor), stream)
     }
 
     /// Keeps a plan for [`Schedule::Given`]. Whether it computes its collective is the caller's concern, as in a session.
@@ -325,7 +357,7 @@ impl Port {
                 self.prepare(key, &laid, unit(all)?, RedOp::Sum, 0)?
             }
         };
-        self.launch(&ready, [0; 3], stream)
+        self.launch(&ready, [0; 3], None, stream)
     }
 
     fn scratch(&self, plan: &Plan) -> Result<Scratch, ExecError> {
@@ -348,6 +380,10 @@ impl Port {
         average: u32,
     ) -> Result<Arc<Ready>, ExecError> {
         let function = kernels::interpreter(&self.device, &self.info, dtype, op, self.scope)?;
+        if op == RedOp::PreMulSum {
+            // Now, as nothing is loaded once a peer's kernel waits for this rank's.
+            kernels::multiplier(&self.device, &self.info, dtype)?;
+        }
         let program_bytes = laid.image.program_bytes();
         let shared_bytes = laid.image.endpoints_per_block * image::ENDPOINT_STATE + program_bytes;
         if shared_bytes > SHARED_BYTES {
@@ -396,16 +432,28 @@ impl Port {
         Ok(())
     }
 
-    fn launch(&mut self, ready: &Ready, buffers: [u64; 3], stream: ForeignStream) -> Result<(), ExecError> {
-        if ready.tiles == 0 {
-            return Ok(());
-        }
+    /// Orders what comes next on a stream behind this port's last launch. Returns whether it goes into a graph.
+    fn follow(&self, stream: ForeignStream) -> Result<bool, ExecError> {
         let capturing = stream.is_capturing()?;
         // Counters of connections are carried from launch to launch, so launches follow each other whatever their streams. A graph's
         // launches are ordered by the graph.
         if !capturing && self.last_stream.is_some_and(|last| last != stream) {
             self.last.block(stream)?;
         }
+        Ok(capturing)
+    }
+
+    fn launch(
+        &mut self,
+        ready: &Ready,
+        buffers: [u64; 3],
+        factor: Option<Factor>,
+        stream: ForeignStream,
+    ) -> Result<(), ExecError> {
+        if ready.tiles == 0 {
+            return Ok(());
+        }
+        let capturing = self.follow(stream)?;
         let params = Params {
             programs: ready.programs,
             counts: self.counts.address().0,
@@ -430,6 +478,8 @@ impl Port {
             dropped: 0,
             records_per_block: 0,
             buffers,
+            factors: if let Some(Factor::Device(at)) = factor { at } else { 0 },
+            factor: if let Some(Factor::Bits(bits)) = factor { bits } else { 0 },
             average: ready.average,
             program_bytes: ready.program_bytes,
             endpoints_per_block: self.shape.ranks * ROLES as u32,

@@ -67,7 +67,8 @@ pub fn collective(
         let channel = program.channel.0;
         let operands = phases.phases.iter().map(|phase| {
             let of_move = |mv: &Move| {
-                mv.srcs.iter().chain(&mv.dst).map(|&operand| places.place(operand, channel)).collect()
+                let dst = mv.dst.map(|dst| places.place(dst, channel));
+                mv.srcs.iter().map(|&src| places.source(src, channel)).chain(dst).collect()
             };
             phase.moves.iter().map(of_move).collect()
         });
@@ -140,6 +141,15 @@ impl Places<'_> {
             }
         };
         image::Operand { base: low_bits(address) + self.offset(operand.start, channel), advances: 1, buffer }
+    }
+
+    fn source(&self, operand: Operand, channel: u32) -> image::Operand {
+        let mut placed = self.place(operand, channel);
+        // In place the input has been multiplied before. A rank reads its own input only, so its factor is the only one.
+        if self.call.factor().is_some() && !self.call.in_place && operand.buffer == Buffer::Input {
+            placed.advances = 2;
+        }
+        placed
     }
 
     fn offset(&self, chunk: u32, channel: u32) -> u64 {

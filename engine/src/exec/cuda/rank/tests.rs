@@ -153,6 +153,7 @@ fn call_one(
         block,
         dtype,
         op,
+        factor: None,
         input: main.address().0 + before_input,
         output: output.address().0 + before_output,
         in_place,
