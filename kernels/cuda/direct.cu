@@ -9,6 +9,7 @@
 
 using E = RINGLAB_ELEMENT;
 using R = RINGLAB_REDUCTION;
+static_assert(!R::SCALES, "factors belong to a plan's operands");
 using Store = E::Store;
 using Acc = E::Acc;
 

@@ -68,6 +68,11 @@ impl Reduction {
     pub const ALL: [Reduction; 5] =
         [Reduction::Sum, Reduction::Prod, Reduction::Min, Reduction::Max, Reduction::PreMulSum];
 
+    /// Whether the direct kernel has it: factors belong to the plan's operands, which that kernel does not look at.
+    pub const fn serves_direct(self) -> bool {
+        !matches!(self, Reduction::PreMulSum)
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Reduction::Sum => "Sum",
@@ -139,7 +144,7 @@ impl Kernel {
         for element in Element::ALL {
             all.push(Kernel::Data { element });
             for reduction in Reduction::ALL {
-                for average in [false, true] {
+                for average in [false, true].into_iter().filter(|_| reduction.serves_direct()) {
                     for sources in counts {
                         let direct = |destinations| Kernel::Direct {
                             element,

@@ -59,6 +59,7 @@ fn spec(comm: &Communicator, collective: Collective, block: u64) -> SessionSpec 
         block,
         dtype: DType::F32,
         op: RedOp::Sum,
+        factors: ringlab_engine::types::Factors::Parity,
         in_place: false,
         slot_bytes: 64 << 10,
         deadline: Duration::from_secs(20),

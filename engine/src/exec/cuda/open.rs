@@ -16,6 +16,7 @@ use crate::data::Exact;
 use crate::exec::program::{self, Operand, Program};
 use crate::exec::{ExecError, KernelChoice, Session, SessionSpec};
 use crate::plan::Buffer;
+use crate::types::RedOp;
 
 /// Longest FIFO slot: offsets within a tile are 32 bits wide on the device.
 const MOST_SLOT_BYTES: usize = 1 << 30;
@@ -107,6 +108,14 @@ fn direct(
     parts: &[Part],
     buffers: &Buffers,
 ) -> Result<Option<Direct>, ExecError> {
+    if spec.op == RedOp::PreMulSum && spec.plan.collective.reduces() {
+        return match spec.kernel {
+            KernelChoice::Specialised => Err(ExecError::Refused(
+                "there is no specialised kernel for pre-multiplied sums; choose auto or interpreter".into(),
+            )),
+            KernelChoice::Auto | KernelChoice::Interpreter => Ok(None),
+        };
+    }
     let serves = direct::serves(&spec.plan);
     match (spec.kernel, parts) {
         (KernelChoice::Interpreter, _) => Ok(None),

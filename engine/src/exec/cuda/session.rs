@@ -13,8 +13,7 @@ use super::timeline;
 use crate::data::{self, Exact};
 use crate::exec::program::Program;
 use crate::exec::{
-    CheckReport, ExecError, Hardware, Session, SessionSpec, Timing, WrongElement, refuse_check,
-    refuse_input,
+    CheckReport, ExecError, Hardware, Session, SessionSpec, Timing, WrongElement, refuse_check, refuse_input,
 };
 use crate::trace::{self, Origin, Trace};
 use crate::types::{Collective, Rank, RedOp};
