@@ -20,7 +20,7 @@ use super::watch::{Event, Failure};
 use crate::exec::ExecError;
 use crate::exec::cuda::ForeignStream;
 use crate::exec::cuda::rank::{Abort, Call, Card, Factor, Message, Opening, Port, Schedule, Shape, Way};
-use crate::types::{Collective, Rank};
+use crate::types::{Collective, Rank, RedOp};
 
 /// How often a stopped kernel is looked for. With the news travelling over sockets it stays well under a second.
 const WATCH_EVERY: Duration = Duration::from_millis(100);
@@ -228,6 +228,8 @@ impl Communicator {
                     choice::choose(collective, ranks, bytes, &self.shared.config, resident);
                 let schedule = Schedule::Standard { algorithm, channels };
                 let (input, output) = (send, recv);
+                // With a factor, a sum is a pre-multiplied one.
+                let op = if factor.is_some() { RedOp::PreMulSum } else { op };
                 let factor = factor.map(|factor| match factor {
                     Scalar::Bits(bits) => Factor::Bits(bits),
                     Scalar::Device(at) => Factor::Device(at),

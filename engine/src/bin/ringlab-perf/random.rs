@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringlab_engine::data::mix;
 use ringlab_engine::exec::{self, Backend, CheckReport, ExecError, KernelChoice, SessionSpec};
 use ringlab_engine::plan::{Algorithm, generate};
-use ringlab_engine::types::{Collective, DType, Rank, RedOp};
+use ringlab_engine::types::{Collective, DType, Factors, Rank, RedOp};
 
 /// Most ranks, channels and elements of a block.
 const RANKS: u64 = 8;
@@ -83,6 +83,7 @@ impl Operation {
             block,
             dtype,
             op,
+            factors: Factors::Parity,
             in_place,
             slot_bytes,
             deadline,
