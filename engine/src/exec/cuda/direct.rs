@@ -261,7 +261,8 @@ mod tests {
                     assert!(sources.iter().all(|(rank, block)| {
                         collective.has_input(*rank) && *block < collective.input_blocks(n).into()
                     }));
-                    let sum: i64 = sources.iter().map(|&(rank, block)| exact.element(rank, block)).sum();
+                    let elements = sources.iter().map(|&(rank, block)| exact.element(rank, block));
+                    let sum = elements.fold(0, i64::wrapping_add);
                     for place in places(&to, piece) {
                         assert_eq!(
                             written.insert(place, sum),
