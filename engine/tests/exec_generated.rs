@@ -135,6 +135,7 @@ fn moved_bytes_are_those_of_the_proof() {
                     block,
                     dtype: DType::F32,
                     op: RedOp::Sum,
+                    factors: Factors::Parity,
                     in_place: false,
                     slot_bytes: 64,
                     deadline: Duration::from_secs(60),
