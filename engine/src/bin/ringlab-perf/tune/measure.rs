@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringlab_engine::exec::{self, ExecError, Hardware, Session, SessionSpec};
 use ringlab_engine::plan::{self, Algorithm, GenerateError, Plan};
-use ringlab_engine::types::{Collective, DType, RedOp};
+use ringlab_engine::types::{Collective, DType, Factors, RedOp};
 
 use crate::args::Args;
 use crate::bench::{Shape, median};
@@ -86,6 +86,7 @@ pub fn measure(
             block: shape.count,
             dtype,
             op,
+            factors: Factors::Parity,
             in_place: false,
             slot_bytes: args.slot_bytes(),
             deadline: Duration::from_secs(args.timeout),
