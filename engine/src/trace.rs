@@ -52,3 +52,10 @@ pub struct Trace {
     /// Spans that did not fit the trace buffer: a trace that was cut says so.
     pub dropped: u64,
 }
+
+impl Trace {
+    /// From the earliest span's start to the latest one's end; 0 without spans.
+    pub fn duration_ns(&self) -> u64 {
+        self.spans.iter().map(|span| span.end_ns).max().unwrap_or(0)
+    }
+}

@@ -51,6 +51,14 @@ fn without_checks_wrong_is_not_available() {
 }
 
 #[test]
+fn the_simulation_is_reported_for_every_algorithm_of_the_collective() {
+    let output = perf("--sim-report --collective reduce -g 3 -b 1K -e 64K -f 4 --rounds 1 -r 1");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let algorithms: Vec<String> = rows(&output).into_iter().map(|row| row[0].clone()).collect();
+    assert_eq!(algorithms, ["ring", "one_shot", "chain", "tree", "exchange"]);
+}
+
+#[test]
 fn bad_flags_and_what_cannot_run_have_their_own_exit_codes() {
     let fails = |line: &str, code: i32, says: &str| {
         let output = perf(line);
@@ -62,6 +70,7 @@ fn bad_flags_and_what_cannot_run_have_their_own_exit_codes() {
     fails("-d int16", 2, "half, float, double, bfloat16, f8e4m3, f8e5m2, all");
     fails("-o xor", 2, "sum, prod, min, max, avg, mulsum, all");
     fails("--algo bush", 2, "ring, one_shot, two_shot");
+    fails("--sim-report -b 1K -e 2K -f 2", 3, "four sizes");
     fails("-g 65", 2, "1..=64");
     fails("-x", 2, "-x");
     fails("-g 2 --collective all_gather --algo two_shot", 3, "two_shot");

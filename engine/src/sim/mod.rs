@@ -5,7 +5,9 @@
 //! are whole picoseconds and ties go to the lower rank, so that a simulation is the same everywhere.
 
 mod engine;
+mod fit;
 
+pub use self::fit::{Observation, fit};
 use crate::cost::SimModel;
 use crate::plan::Plan;
 use crate::plan::layout::Layout;

@@ -120,6 +120,11 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
+    /// Instead of the table, holds traced executions of all algorithms of the collective against simulated ones: the median error of
+    /// each at sizes to which the model was not fitted.
+    #[arg(long, conflicts_with_all = ["procs", "random", "algo"])]
+    pub sim_report: bool,
+
     /// Executes so many random operations, each checked, in place of a table; of what else is given, --backend, --devices, -T and
     /// --seed count.
     #[arg(long, value_name = "COUNT")]

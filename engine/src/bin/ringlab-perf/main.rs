@@ -7,6 +7,7 @@ mod channels;
 mod procs;
 mod random;
 mod report;
+mod sim_report;
 mod table;
 mod tune;
 
@@ -41,12 +42,26 @@ fn main() -> ExitCode {
     if args.tune.tune_report.is_some() {
         return concluded(tune::report(&args).map(|()| 0));
     }
+    if args.sim_report {
+        return concluded(sim_report(&args));
+    }
     let outcome = match place(&mut args) {
         Ok(Where::Parent) => return start_ranks(&args),
         Ok(Where::Rank { speaks, open, channels }) => run(&args, speaks, open, channels),
         Err(why) => Err(why),
     };
     concluded(outcome)
+}
+
+/// Nothing is checked here, so nothing is wrong.
+fn sim_report(args: &Args) -> Result<u64, String> {
+    let devices = devices(args).map_err(|why| why.to_string())?;
+    let report = sim_report::run(args, &devices)?;
+    if let Some(path) = &args.json {
+        let text = format!("{report:#}\n");
+        std::fs::write(path, text).map_err(|err| format!("cannot write {}: {err}", path.display()))?;
+    }
+    Ok(0)
 }
 
 fn random(args: &Args, count: u64) -> Result<u64, String> {
