@@ -8,7 +8,7 @@ use ringlab_engine::exec::{self, ExecError, Hardware, SessionSpec};
 use ringlab_engine::plan::{Algorithm, Plan, generate};
 use ringlab_engine::sim::{Observation, fit, simulate};
 use ringlab_engine::trace::Trace;
-use ringlab_engine::types::{ChannelId, DType, Rank, RedOp};
+use ringlab_engine::types::{ChannelId, DType, Factors, Rank, RedOp};
 use serde_json::{Value, json};
 
 use crate::args::Args;
@@ -94,6 +94,7 @@ fn measure(
         block: shape.count,
         dtype,
         op,
+        factors: Factors::Parity,
         in_place: false,
         slot_bytes: args.slot_bytes(),
         deadline: std::time::Duration::from_secs(args.timeout),

@@ -6,7 +6,8 @@ use std::sync::{Condvar, Mutex};
 
 use super::*;
 use crate::data::{self, Exact};
-use crate::exec::cuda::driver::Stream;
+use crate::exec::cuda::driver::{Memory, Stream};
+use crate::exec::cuda::foreign::ForeignStream;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -38,7 +39,7 @@ impl Player<'_> {
     }
 
     fn memory(&self, bytes: u64, poison: u8) -> Memory {
-        let memory = Memory::zeroed(&self.port.device, bytes).unwrap();
+        let memory = Memory::zeroed(self.port.device().0, bytes).unwrap();
         memory.set(0, bytes, poison).unwrap();
         memory
     }
@@ -178,7 +179,7 @@ fn exchange(player: &mut Player, rank: u32, ranks: u32) {
     for group in 0..6u64 {
         let bytes = |from: u32, to: u32, nth: u64| {
             let hash = data::mix(group << 40 | u64::from(from) << 20 | u64::from(to) << 8 | nth);
-            [0, 2, 14, 4096, 20_000, 400_004][(hash % 6) as usize]
+            [0, 1, 13, 4096, 20_000, 400_003][(hash % 6) as usize]
         };
         let fill = |from: u32, to: u32, nth: u64| {
             let len = bytes(from, to, nth) as usize;
@@ -244,7 +245,7 @@ fn a_rank_without_its_peer_stops_at_the_deadline_and_says_what_it_waited_for() {
         return;
     }
     threads(2, |player, rank| {
-        player.port.deadline = Duration::from_millis(200);
+        player.port.set_deadline(Duration::from_millis(200));
         let memory = player.memory(4096, 0);
         (player.meet)();
         if rank == 0 {
