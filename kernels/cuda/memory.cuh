@@ -51,6 +51,7 @@ __device__ __forceinline__ void store_relaxed(u64* p, u64 v) {
 __device__ __forceinline__ void add_acq_rel(u64* p, u64 v) {
     u64 old;
     asm volatile("atom.acq_rel." RINGLAB_SCOPE ".global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(v) : "memory");
+    (void)old;
 }
 
 // The abort word carries no data: whoever sees it raised only stops, so it needs no order.

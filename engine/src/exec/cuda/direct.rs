@@ -175,7 +175,9 @@ impl Direct {
         let Scheme { pieces: [rows, columns], from, to } = scheme(collective, n);
         let average = spec.op == RedOp::Avg && collective.reduces();
         let counts = (from.count(), to.count());
-        let function = kernels::direct(device, info, spec.dtype, spec.op, average, counts)?;
+        // What is only moved is moved alike, whatever reduction was named.
+        let op = if collective.reduces() { spec.op } else { RedOp::Sum };
+        let function = kernels::direct(device, info, spec.dtype, op, average, counts)?;
         let bytes = spec.block * spec.dtype.size() as u64;
         let Size { threads, tile, tiles } =
             Size::of(bytes, rows * columns, from.count(), info.multiprocessors);

@@ -216,6 +216,7 @@ impl Image {
     pub fn add(&mut self, program: Placed<'_>) {
         let (mut phases, mut moves, mut waits) = (Vec::new(), Vec::new(), Vec::new());
         let (mut posts, mut operands): (Vec<u16>, Vec<Operand>) = (Vec::new(), Vec::new());
+        let mut last_step = None;
         for (phase, placed) in program.phases.phases.iter().zip(&program.operands) {
             phases.push(Phase {
                 first_wait: waits.len() as u32,
@@ -224,7 +225,7 @@ impl Image {
                 waits: phase.waits.len() as u16,
                 moves: phase.moves.len() as u16,
                 posts: phase.posts.len() as u16,
-                steps: phase.parts.len() as u16,
+                steps: beginning(phase, &mut last_step),
                 tiles: phase.tiles.unwrap_or(u32::MAX),
                 longest: phase.moves.iter().map(|m| m.slice).max().unwrap_or(0) * program.elem_size,
             });
@@ -291,6 +292,11 @@ impl Image {
     }
 }
 
+/// Steps that begin in a phase: the chunks of one step may be phases of their own, but are one span of the timeline.
+fn beginning(phase: &super::phases::Phase, last: &mut Option<u32>) -> u16 {
+    phase.parts.iter().filter(|(step, _)| last.replace(*step) != Some(*step)).count() as u16
+}
+
 /// Tiles advance by multiples of 16 bytes, so what holds for a slice's start holds for all its tiles. Slots are aligned.
 fn misalignment(places: &[Operand], fifo: bool) -> u16 {
     let mut all = places.iter().map(|place| (place.base % 16) as u16).chain(fifo.then_some(0));
@@ -301,6 +307,19 @@ fn misalignment(places: &[Operand], fifo: bool) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_chunks_of_a_step_count_once() {
+        use super::super::phases::{Part, Phase};
+        let phase = |steps: &[u32]| Phase {
+            parts: steps.iter().map(|step| (*step, Part::Signal)).collect(),
+            ..Phase::default()
+        };
+        let mut last = None;
+        let counts =
+            [phase(&[0]), phase(&[0]), phase(&[1, 2]), phase(&[2, 3])].map(|p| beginning(&p, &mut last));
+        assert_eq!(counts, [1, 0, 2, 1]);
+    }
 
     #[test]
     fn vectors_need_one_misalignment() {
