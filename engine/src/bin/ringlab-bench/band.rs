@@ -38,8 +38,8 @@ impl Band {
             ];
         }
         vec![
-            band(8, 2 * K, 2000, "--algo one_shot"),
-            band(4 * K, 256 * K, 500, large),
+            band(8, K, 2000, "--algo exchange"),
+            band(2 * K, 256 * K, 500, large),
             band(512 * K, 8 * M, 50, large),
             band(16 * M, 256 * M, 5, large),
         ]

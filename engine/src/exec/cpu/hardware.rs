@@ -26,3 +26,16 @@ pub fn available_memory() -> Option<u64> {
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
+
+/// Cores this process may use.
+pub fn cores() -> Vec<usize> {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+    (0..rustix::thread::CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect()
+}
+
+/// Keeps the calling thread on a core. Only makes it faster, so a system that refuses changes nothing.
+pub fn stay_on(core: usize) {
+    let mut only = rustix::thread::CpuSet::new();
+    only.set(core);
+    let _ = rustix::thread::sched_setaffinity(None, &only);
+}

@@ -129,7 +129,7 @@ pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, Exe
     });
     let names = (0..threads).map(|thread| format!("ringlab cpu {thread}"));
     let (worker, on_panic) = (shared.clone(), shared.clone());
-    let team = Team::spawn(
+    let mut team = Team::spawn(
         names,
         move |thread, job: &Job| job.work(&worker, thread),
         move || on_panic.waiting.stop(),
@@ -138,6 +138,15 @@ pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, Exe
         context: format!("starting {threads} threads"),
         message: err.to_string(),
     })?;
+    // A thread that is woken is put where its waker runs. Two on one core hand over by sleeping, and then stay there for each wakes the
+    // other: a hundred times slower. With a thread for every core there is nothing to choose, so each stays on its own.
+    let cores = hardware::cores();
+    if threads > 1 && threads == cores.len() {
+        team.run(Job::Settle(cores)).map_err(|Panicked { message, .. }| ExecError::Device {
+            context: "placing threads on cores".into(),
+            message,
+        })?;
+    }
     let SessionSpec { plan, trace_spans, factors, .. } = spec;
     Ok(Box::new(CpuSession { team, shared, plan, dtype, op, factors, trace_spans }))
 }
@@ -175,6 +184,8 @@ struct CpuSession {
 }
 
 enum Job {
+    /// Each thread to its core.
+    Settle(Vec<usize>),
     Run(RunJob),
     Poison,
     Fill(DType, Exact),
@@ -187,6 +198,7 @@ impl Job {
         let share = Share { thread, threads: shared.threads() };
         let ranks = shared.programs.len() as u32 / buffers.channels();
         match self {
+            Job::Settle(cores) => hardware::stay_on(cores[thread]),
             Job::Run(job) => run::run(shared, thread, job),
             Job::Poison => check::poison(buffers, ranks, share),
             Job::Fill(dtype, exact) => check::fill(buffers, *dtype, exact, ranks, share),
