@@ -82,6 +82,15 @@ impl Window<'_> {
         unsafe { self.start.write_bytes(byte, self.bytes) }
     }
 
+    /// The first 8 bytes as an atomic counter. Only bytes that are never accessed otherwise may be given out so.
+    pub fn counter(&self) -> &std::sync::atomic::AtomicU64 {
+        let start = self.start.cast::<u64>();
+        assert!(self.bytes >= 8 && start.is_aligned());
+        // SAFETY: inside a live region and aligned by the assertion, any bits are a `u64`, and `Region::new`'s promise covers plain
+        // accesses to these bytes: there are none.
+        unsafe { std::sync::atomic::AtomicU64::from_ptr(start) }
+    }
+
     pub fn write(self, from: &[u8]) {
         assert_eq!(from.len(), self.bytes);
         // SAFETY: as in `set`; `from` is a reference that no region hands out, so the two do not overlap.

@@ -32,8 +32,8 @@ use self::wait::{Barrier, Padded, Waiting};
 use super::program::Program;
 use super::{CheckReport, ExecError, Hardware, KernelChoice, Session, SessionSpec, Stall, Timing, program};
 use crate::data::Exact;
+use crate::plan::Plan;
 use crate::plan::layout::Layout;
-use crate::plan::{Plan, SLOTS};
 use crate::trace::{self, Origin, Span, Trace};
 use crate::types::{DType, Factors, Rank, RedOp};
 use crate::verify::verify;
@@ -100,7 +100,7 @@ pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, Exe
     let connect = |data: &bool| {
         let slot_bytes = if *data { slot_bytes } else { 0 };
         // SAFETY: `compile` gives each connection one producer and one consumer thread, whose accesses `Link`'s counters order.
-        let slots = unsafe { Region::new(SLOTS as usize * slot_bytes) };
+        let slots = unsafe { Region::new(Link::bytes(slot_bytes)) };
         slots
             .map(|slots| Link::new(slots, slot_bytes))
             .ok_or_else(|| buffers::out_of_memory(slot_bytes as u64))

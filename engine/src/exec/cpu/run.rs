@@ -126,7 +126,6 @@ fn drive(shared: &Shared, thread: usize, job: &RunJob, tasks: &mut [Task<'_>]) -
         if moved {
             continue;
         }
-        shared.waiting.settle();
         shared.waiting.until(
             thread,
             tasks,

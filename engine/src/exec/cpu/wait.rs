@@ -71,7 +71,8 @@ impl Waiting {
         self.stop.store(false, Ordering::Relaxed);
     }
 
-    /// Wakes `thread` if it is seen asleep: enough for most wake-ups, and without a fence. [`Waiting::settle`] has to follow.
+    /// Wakes `thread` if it is seen asleep: enough for most wake-ups, and without a fence. [`Waiting::settle`] has to follow;
+    /// [`Waiting::until`] does it once spinning was in vain.
     pub fn wake_seen(&self, thread: usize) {
         self.seats[thread].0.wake();
     }
@@ -104,6 +105,7 @@ impl Waiting {
                 std::hint::spin_loop();
             }
         }
+        self.settle();
         let deadline = deadline(with);
         let sleep_at = Instant::now() + YIELD_FOR;
         while Instant::now() < sleep_at {
