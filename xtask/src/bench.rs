@@ -64,7 +64,7 @@ fn runs(what: What) -> Vec<(&'static str, &'static str, &'static [&'static str])
                 .collect()
         }
         What::Gpu => {
-            let flags: &[&str] = &["--ranks", "2,4,8", "--gpus", "shared", "--our-arg=--devices=0"];
+            let flags: &[&str] = &["--ranks", "2,4,8", "--our-arg=--devices=0"];
             COLLECTIVES.map(|collective| ("nccl-tests", collective, flags)).to_vec()
         }
     }

@@ -73,7 +73,11 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     pub nccl_tests: Option<PathBuf>,
 
-    /// Whether all ranks of nccl-tests use device 0 or each one its own.
+    /// `engine/bench/nccl_perf.cu`, built: NCCL with all ranks in one process on one GPU, which nccl-tests cannot ask for.
+    #[arg(long, value_name = "PATH")]
+    pub nccl_perf: Option<PathBuf>,
+
+    /// How NCCL's ranks are placed; one-process needs --nccl-perf instead of --nccl-tests.
     #[arg(long, value_enum, default_value = "shared")]
     pub gpus: Gpus,
 
@@ -109,7 +113,11 @@ pub enum Collective {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Gpus {
+    /// All ranks on device 0, a process each.
     Shared,
+    /// All ranks on device 0, in one process.
+    OneProcess,
+    /// A device for each rank, in one process.
     Own,
 }
 
@@ -156,7 +164,13 @@ impl Collective {
 impl Args {
     /// What clap cannot see one flag at a time.
     pub fn validate(&self) -> Result<(), String> {
-        if self.peer == PeerKind::NcclTests && self.nccl_tests.is_none() {
+        let one_process = self.gpus == Gpus::OneProcess;
+        if self.peer == PeerKind::NcclTests && one_process && self.nccl_perf.is_none() {
+            return Err("--gpus one-process needs --nccl-perf PATH: build engine/bench/nccl_perf.cu with `nvcc -O2 -o nccl_perf nccl_perf.cu \
+                        -lnccl`"
+                .into());
+        }
+        if self.peer == PeerKind::NcclTests && !one_process && self.nccl_tests.is_none() {
             return Err("--peer nccl-tests needs --nccl-tests FOLDER: build https://github.com/NVIDIA/nccl-tests (v2.19.6) with `make MPI=1` \
                         and give its build folder"
                 .into());

@@ -19,8 +19,12 @@ fn row(line: &str) -> Result<Row, String> {
     let columns: Vec<&str> = line.split_whitespace().collect();
     let wrong = || format!("this is not a line of nccl-tests' table: `{line}`");
     let [size, _count, _dtype, _redop, _root, cells @ ..] = columns.as_slice() else { return Err(wrong()) };
-    // Time stamps may follow; a line with one placement only (trace replay) is not what we asked for.
-    let [time, _, _, bad, in_time, _, _, in_bad, ..] = cells else { return Err(wrong()) };
+    // Time stamps may follow. nccl_perf measures out of place only.
+    let (time, bad, in_time, in_bad) = match cells {
+        [time, _, _, bad] => (time, bad, &"N/A", &"N/A"),
+        [time, _, _, bad, in_time, _, _, in_bad, ..] => (time, bad, in_time, in_bad),
+        _ => return Err(wrong()),
+    };
     Ok(Row {
         size: size.parse().map_err(|_| wrong())?,
         out_of_place: cell(time, bad).ok_or_else(wrong)?,
@@ -45,7 +49,8 @@ fn cell(time: &str, wrong: &str) -> Option<Option<Cell>> {
 /// The library that a peer says it is.
 pub fn library(text: &str) -> Option<String> {
     let remark = |mark: &str| text.lines().find_map(|line| line.trim().strip_prefix(mark)).map(str::trim);
-    remark("# library").or_else(|| remark("# nccl-tests version")).map(Into::into)
+    let marks = ["# library", "# nccl-tests version", "# nccl_perf"];
+    marks.into_iter().find_map(remark).map(Into::into)
 }
 
 #[cfg(test)]
@@ -89,9 +94,18 @@ mod tests {
     }
 
     #[test]
+    fn a_line_may_end_after_the_first_placement() {
+        let text = "# nccl_perf nccl-library=23007 all_reduce ranks 4 in one process on device 0\n\
+                    4096          1024     float     sum      -1    42.40    0.10    0.14       0\n";
+        let out_of_place = Some(Cell { time_us: 42.4, wrong: Some(0) });
+        assert_eq!(rows(text).unwrap(), [Row { size: 4096, out_of_place, in_place: None }]);
+        assert!(library(text).unwrap().starts_with("nccl-library=23007"));
+    }
+
+    #[test]
     fn what_is_no_table_is_an_error_that_shows_it() {
         assert!(rows("mpirun: no such program\n").unwrap_err().contains("no such program"));
         assert!(rows("  8 2 float sum -1 fast 0 0 0 1 0 0 0\n").unwrap_err().contains("fast"));
-        assert!(rows("  8 2 float sum -1 1.0 0 0 0\n").is_err());
+        assert!(rows("  8 2 float sum -1 1.0 0 0\n").is_err());
     }
 }

@@ -40,8 +40,10 @@ impl Peer {
         if args.peer == PeerKind::NcclTests {
             // NVLink multicast stays off on both sides.
             set("NCCL_NVLS_ENABLE", "0");
-            if args.gpus == Gpus::Shared {
+            if args.gpus != Gpus::Own {
                 set("NCCL_MULTI_RANK_GPU_ENABLE", "1");
+            }
+            if args.gpus == Gpus::Shared {
                 set("NCCL_TESTS_DEVICE", "0");
             }
         }
@@ -70,6 +72,9 @@ impl Peer {
             PeerKind::Openmpi => mpirun(args, ranks).arg(&self.program).arg(collective.name()),
             PeerKind::NcclTests if args.gpus == Gpus::Shared => {
                 mpirun(args, ranks).arg(&self.program).args(["-g", "1"])
+            }
+            PeerKind::NcclTests if args.gpus == Gpus::OneProcess => {
+                bound(args, &self.program).args([collective.name(), "-g", &ranks.to_string()])
             }
             PeerKind::NcclTests => bound(args, &self.program).args(["-g", &ranks.to_string()]),
         };
@@ -155,6 +160,14 @@ fn openmpi(scratch: &Scratch) -> Result<PathBuf, String> {
 }
 
 fn nccl_tests(args: &Args) -> Result<PathBuf, String> {
+    if let (Gpus::OneProcess, Some(program)) = (args.gpus, &args.nccl_perf) {
+        return match program.is_file() {
+            true => Ok(program.clone()),
+            false => {
+                Err(format!("{} is not there; build it from engine/bench/nccl_perf.cu", program.display()))
+            }
+        };
+    }
     let folder = args.nccl_tests.as_ref().expect("`validate` asks for it");
     let program = folder.join(args.collective.nccl_program());
     if !program.is_file() {

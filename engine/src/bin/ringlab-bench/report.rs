@@ -16,6 +16,8 @@ const CPU_NOTE: &str =
     "ranks of the peer are processes, ranks of ringlab-perf share one process and a thread for each core";
 const SHARED_NOTE: &str = "all ranks share one GPU: no link between GPUs is crossed; nccl-tests' ranks are processes under one MPS service, \
                            ringlab-perf's are blocks of one kernel";
+const ONE_PROCESS_NOTE: &str =
+    "all ranks share one GPU and, on both sides, one process: no link between GPUs is crossed";
 const OWN_NOTE: &str = "each rank has its GPU; both sides are one process";
 
 #[derive(Debug)]
@@ -93,6 +95,7 @@ impl Report {
     pub fn new(args: &Args) -> Report {
         let note = match (args.peer, args.gpus) {
             (PeerKind::NcclTests, crate::args::Gpus::Shared) => SHARED_NOTE,
+            (PeerKind::NcclTests, crate::args::Gpus::OneProcess) => ONE_PROCESS_NOTE,
             (PeerKind::NcclTests, crate::args::Gpus::Own) => OWN_NOTE,
             _ => CPU_NOTE,
         };
