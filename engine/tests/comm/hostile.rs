@@ -125,8 +125,9 @@ fn nonsense_at_the_port_is_cut_off() {
 fn silent_and_slow_strangers_keep_nobody_out() {
     let id = UniqueId::create(None).unwrap();
     let silent: Vec<_> = (0..200).map(|_| TcpStream::connect(id.root()).unwrap()).collect();
+    // Connected here: once the communicator has formed and gone, nobody listens any more.
+    let mut stream = TcpStream::connect(id.root()).unwrap();
     let drip = std::thread::spawn(move || {
-        let mut stream = TcpStream::connect(id.root()).unwrap();
         let bytes = hello(1, secret(&id), 2, 0);
         // A byte now and then: the root's patience is counted from the connection, not from the last byte.
         let mut sent = 0;
