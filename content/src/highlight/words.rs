@@ -152,16 +152,17 @@ mod tests {
     use ringlab_engine::plan::text::parametric;
     use ringlab_engine::plan::{Algorithm, text};
     use ringlab_engine::text::Lang;
-    use ringlab_engine::types::Collective;
+    use ringlab_engine::types::{Collective, Rank};
 
     use super::*;
 
     #[test]
     fn every_statement_of_the_plan_language_starts_with_a_word_known_here() {
         let mut lines = 0;
-        for algorithm in Algorithm::ALL {
-            let Ok(code) = parametric(algorithm, Collective::AllReduce, 4, 1, Lang::Zh) else {
-                panic!("{algorithm} has no text")
+        let all = Algorithm::ALL.into_iter().flat_map(|a| Collective::all(Rank(1)).map(|c| (a, c)));
+        for (algorithm, collective) in all.filter(|(algorithm, collective)| algorithm.supports(*collective)) {
+            let Ok(code) = parametric(algorithm, collective, 4, 1, Lang::Zh) else {
+                panic!("{algorithm} has no text for {collective:?}")
             };
             assert!(text::parse(&code).is_ok(), "{code}");
             for line in code
