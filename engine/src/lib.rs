@@ -1,6 +1,6 @@
 //! The Ringlab collective engine. See README.md for where to start.
 //!
-//! Pure (no operating system, compiles to WebAssembly): [`types`], [`data`], [`plan`], [`verify`], [`cost`], [`sim`],
+//! Pure (no operating system, compiles to WebAssembly): [`types`], [`data`], [`plan`], [`verify`], [`fifo`], [`cost`], [`sim`],
 //! [`trace`], [`tuner`]. Native (feature `native`): [`comm`], [`exec`].
 
 mod collective;
@@ -10,6 +10,7 @@ pub mod cost;
 pub mod data;
 #[cfg(feature = "native")]
 pub mod exec;
+pub mod fifo;
 #[cfg(feature = "native")]
 mod fp8;
 pub mod plan;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use ringlab_engine::exec::cuda::devices;
 use ringlab_engine::exec::{self, Backend, ExecError, KernelChoice, Session, SessionSpec, Stall, WaitKind};
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{Algorithm, Plan, Step, generate};
 use ringlab_engine::types::{ChannelId, Collective, DType, Factors, Rank, RedOp};
 
@@ -35,6 +36,7 @@ fn spec(plan: Plan, block: u64) -> SessionSpec {
         factors: Factors::Parity,
         in_place: false,
         slot_bytes: 4096,
+        fifo: Fifo::default(),
         deadline: Duration::from_secs(5),
         devices: vec![0],
         trace_spans: 100_000,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ringlab_engine::data::mix;
 use ringlab_engine::exec::cuda::devices;
 use ringlab_engine::exec::{self, Backend, ExecError, KernelChoice, Session, SessionSpec, Timing};
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{Algorithm, Plan, generate};
 use ringlab_engine::trace::Origin;
 use ringlab_engine::types::{Collective, DType, Factors, Rank, RedOp};
@@ -36,6 +37,7 @@ fn spec(plan: Plan, block: u64) -> SessionSpec {
         factors: Factors::Parity,
         in_place: false,
         slot_bytes: 64 << 10,
+        fifo: Fifo::default(),
         deadline: Duration::from_secs(20),
         devices: vec![0],
         trace_spans: 100_000,

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use ringlab_engine::exec::cpu::{self, open_unverified};
 use ringlab_engine::exec::{ExecError, KernelChoice, Session, SessionSpec, Stall, WaitKind};
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{self, Buffer, Place, Plan, Program, Range, Scratch, Step};
 use ringlab_engine::types::{ChannelId, Collective, DType, Factors, Rank, RedOp};
 
@@ -91,6 +92,7 @@ fn spec(plan: Plan, block: u64) -> SessionSpec {
         factors: Factors::Parity,
         in_place: false,
         slot_bytes: 4096,
+        fifo: Fifo::default(),
         deadline: Duration::from_secs(20),
         devices: vec![],
         trace_spans: 100_000,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use ringlab_engine::cost::SimModel;
 use ringlab_engine::exec::{self, Backend, KernelChoice, SessionSpec, cpu};
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{self, Algorithm};
 use ringlab_engine::sim::simulate;
 use ringlab_engine::trace::Trace;
@@ -47,6 +48,7 @@ fn specs(
                     factors: Factors::Parity,
                     in_place: in_place && collective.alias().is_some(),
                     slot_bytes,
+                    fifo: Fifo::default(),
                     deadline: Duration::from_secs(60),
                     devices: vec![],
                     trace_spans: 200_000,
@@ -138,6 +140,7 @@ fn moved_bytes_are_those_of_the_proof() {
                     factors: Factors::Parity,
                     in_place: false,
                     slot_bytes: 64,
+                    fifo: Fifo::default(),
                     deadline: Duration::from_secs(60),
                     devices: vec![],
                     trace_spans: 0,
@@ -164,6 +167,7 @@ fn a_long_message_through_small_slots_is_exact() {
             factors: Factors::Parity,
             in_place: true,
             slot_bytes: 1024,
+            fifo: Fifo::default(),
             deadline: Duration::from_secs(60),
             devices: vec![],
             trace_spans: 0,

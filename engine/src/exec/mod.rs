@@ -9,6 +9,7 @@ mod program;
 use std::time::Duration;
 
 use crate::data;
+use crate::fifo::{Fifo, Protocol};
 use crate::plan::Plan;
 use crate::trace::Trace;
 pub use crate::types::Backend;
@@ -49,6 +50,15 @@ fn refuse_in_place(spec: &SessionSpec) -> Result<(), ExecError> {
         true => Err(ExecError::Refused(collective.no_in_place().en)),
         false => Ok(()),
     }
+}
+
+/// Refuses steps that do not fit together.
+fn refuse_fifo(spec: &SessionSpec) -> Result<(), ExecError> {
+    spec.fifo.check().map_err(|why| ExecError::Refused(why.to_string()))?;
+    if spec.fifo != Fifo::of(Protocol::Simple) {
+        return Err(ExecError::Refused("protocols and slices are not built yet".into()));
+    }
+    Ok(())
 }
 
 /// What every rank's input is multiplied by, as bits of the type: `None` where the reduction or the collective has no such factors.
@@ -99,7 +109,9 @@ pub struct SessionSpec {
     /// reduce-scatter's input stay multiplied.
     pub factors: Factors,
     pub in_place: bool,
+    /// Payload bytes of one step of a connection.
     pub slot_bytes: usize,
+    pub fifo: Fifo,
     /// Longest one execution may take before it is stopped and reported as [`ExecError::Stalled`].
     pub deadline: Duration,
     /// Devices by rank, `rank % devices.len()`; ranks may share one. Ignored by the CPU backend.

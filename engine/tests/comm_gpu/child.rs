@@ -6,6 +6,7 @@ use std::time::Duration;
 use ringlab_engine::comm::{Communicator, Config, Operation, UniqueId, session};
 use ringlab_engine::exec::cuda::ForeignStream;
 use ringlab_engine::exec::{KernelChoice, Session, SessionSpec};
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{Algorithm, generate};
 use ringlab_engine::types::{Collective, DType, Rank, RedOp};
 
@@ -62,6 +63,7 @@ fn spec(comm: &Communicator, collective: Collective, block: u64) -> SessionSpec 
         factors: ringlab_engine::types::Factors::Parity,
         in_place: false,
         slot_bytes: 64 << 10,
+        fifo: Fifo::default(),
         deadline: Duration::from_secs(20),
         devices: vec![0],
         trace_spans: 0,

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use ringlab_engine::cost::SimModel;
 use ringlab_engine::data::mix;
 use ringlab_engine::exec::{ExecError, KernelChoice, SessionSpec, cpu};
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::text::{parse, print};
 use ringlab_engine::plan::{Plan, Step};
 use ringlab_engine::sim::simulate;
@@ -68,6 +69,7 @@ fn runs_exactly(dice: &mut Dice, plan: &Plan, in_place: bool) -> Result<(), Stri
         factors: Factors::Parity,
         in_place,
         slot_bytes,
+        fifo: Fifo::default(),
         deadline: Duration::from_secs(10),
         devices: vec![],
         trace_spans: 100_000,

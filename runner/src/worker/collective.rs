@@ -6,6 +6,7 @@ use std::io::{BufWriter, Write};
 use std::time::Duration;
 
 use ringlab_engine::exec::{self, ExecError, KernelChoice, Session, SessionSpec};
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::layout::Layout;
 use ringlab_engine::plan::{self, Plan, SLOTS, Step};
 use ringlab_engine::verify;
@@ -190,6 +191,7 @@ fn open(task: &CollectiveTask, plan: Plan, job: &JobSpec) -> Result<Box<dyn Sess
         factors: ringlab_engine::types::Factors::Parity,
         in_place: task.in_place,
         slot_bytes: slot_bytes(task.backend),
+        fifo: Fifo::default(),
         deadline: Duration::from_millis(job.limits.collective_ms),
         devices: devices(task.backend)?,
         trace_spans: if task.trace { TRACE_SPANS } else { 0 },

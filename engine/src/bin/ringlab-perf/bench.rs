@@ -5,6 +5,7 @@ use std::time::Duration;
 use ringlab_engine::exec::{
     Backend, CheckReport, ExecError, Hardware, KernelChoice, Session, SessionSpec, Timing, WrongElement,
 };
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::Plan;
 use ringlab_engine::types::{Collective, DType, Factors, RedOp};
 
@@ -95,6 +96,7 @@ pub fn measure(
         factors: Factors::Parity,
         in_place,
         slot_bytes: settings.slot_bytes,
+        fifo: Fifo::default(),
         deadline: settings.deadline,
         devices: settings.devices.clone(),
         trace_spans: 0,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ringlab_engine::data::mix;
 use ringlab_engine::exec::{self, Backend, CheckReport, ExecError, KernelChoice, SessionSpec};
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{Algorithm, generate};
 use ringlab_engine::types::{Collective, DType, Factors, Rank, RedOp};
 
@@ -86,6 +87,7 @@ impl Operation {
             factors: Factors::Parity,
             in_place,
             slot_bytes,
+            fifo: Fifo::default(),
             deadline,
             devices: devices.to_vec(),
             trace_spans: 10_000,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use ringlab_engine::cost::SimModel;
 use ringlab_engine::exec::{self, ExecError, Hardware, SessionSpec};
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{Algorithm, Plan, generate};
 use ringlab_engine::sim::{Observation, fit, simulate};
 use ringlab_engine::trace::Trace;
@@ -97,6 +98,7 @@ fn measure(
         factors: Factors::Parity,
         in_place: false,
         slot_bytes: args.slot_bytes(),
+        fifo: Fifo::default(),
         deadline: std::time::Duration::from_secs(args.timeout),
         devices: devices.to_vec(),
         trace_spans: 200_000,

@@ -67,6 +67,7 @@ pub unsafe fn open_unverified(spec: SessionSpec) -> Result<Box<dyn Session>, Exe
     let SessionSpec { plan, dtype, op, deadline, .. } = &spec;
     let (dtype, op, ranks, channels) = (*dtype, *op, plan.ranks, plan.channels);
     super::refuse_in_place(&spec)?;
+    super::refuse_fifo(&spec)?;
     let (programs, links) = program::compile(plan).map_err(ExecError::Refused)?;
     Exact::new(0, dtype, op, ranks).map_err(|err| ExecError::Refused(err.to_string()))?;
     let factors = super::factors(&spec)?;

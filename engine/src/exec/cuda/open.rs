@@ -32,6 +32,7 @@ pub fn open(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
 
 fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
     crate::exec::refuse_in_place(&spec)?;
+    crate::exec::refuse_fifo(&spec)?;
     let (programs, links) = program::compile(&spec.plan).map_err(ExecError::Refused)?;
     let plan = &spec.plan;
     let exact = Exact::new(0, spec.dtype, spec.op, plan.ranks);
@@ -229,6 +230,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::fifo::Fifo;
     use crate::plan::{Algorithm, generate};
     use crate::types::{Collective, DType, Factors, RedOp};
 
@@ -250,6 +252,7 @@ mod tests {
                     factors: Factors::Parity,
                     in_place: true,
                     slot_bytes: 4096,
+                    fifo: Fifo::default(),
                     deadline: Duration::from_secs(5),
                     devices: vec![0],
                     trace_spans: 0,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ringlab_engine::exec::{self, ExecError, Hardware, Session, SessionSpec};
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{self, Algorithm, GenerateError, Plan};
 use ringlab_engine::types::{Collective, DType, Factors, RedOp};
 
@@ -89,6 +90,7 @@ pub fn measure(
             factors: Factors::Parity,
             in_place: false,
             slot_bytes: args.slot_bytes(),
+            fifo: Fifo::default(),
             deadline: Duration::from_secs(args.timeout),
             devices: devices.to_vec(),
             trace_spans: 0,
