@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use ringlab_engine::exec::cuda::devices;
 use ringlab_engine::exec::{self, Backend, ExecError, KernelChoice, Session, SessionSpec, Stall, WaitKind};
-use ringlab_engine::fifo::Fifo;
+use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::plan::{Algorithm, Plan, Step, generate};
 use ringlab_engine::types::{ChannelId, Collective, DType, Factors, Rank, RedOp};
 
@@ -65,19 +65,21 @@ fn all_reducing() -> impl Iterator<Item = Algorithm> {
     Algorithm::ALL.into_iter().filter(|algorithm| algorithm.supports(Collective::AllReduce))
 }
 
-/// Runs once on both back ends; everything both report must agree.
+/// Runs once on both back ends; everything both report must agree. How connections carry data changes no bit, so the CPU has the default.
 fn same_on_both(spec: &SessionSpec, seed: u64, traced: bool) -> Result<(), TestCaseError> {
     let mut outcomes = Vec::new();
     for backend in [Backend::Cuda, Backend::Cpu] {
-        let mut session = exec::open(backend, spec.clone()).unwrap();
+        let fifo = if backend == Backend::Cuda { spec.fifo } else { Fifo::default() };
+        let mut session = exec::open(backend, SessionSpec { fifo, ..spec.clone() }).unwrap();
         session.fill(seed).unwrap();
         let timing = if traced { session.run_traced().unwrap().0 } else { session.run(1).unwrap() };
         let report = session.check(seed).unwrap();
         prop_assert_eq!(
             report.wrong,
             0,
-            "{} {} {} in place {}: {:?}",
+            "{} {:?} {} {} in place {}: {:?}",
             spec.plan.name,
+            spec.fifo,
             spec.dtype,
             spec.op,
             spec.in_place,
@@ -121,20 +123,29 @@ fn every_algorithm_type_and_reduction_gives_the_cpus_bits() {
     }
 }
 
+fn fifos() -> impl Strategy<Value = Fifo> {
+    let steps = prop::sample::select(vec![(1, 1), (1, 1), (2, 1), (2, 2), (4, 2), (8, 1)]);
+    (prop::sample::select(Protocol::ALL.to_vec()), steps)
+        .prop_map(|(protocol, (chunk_steps, slice_steps))| Fifo { protocol, chunk_steps, slice_steps })
+}
+
 fn specs() -> impl Strategy<Value = SessionSpec> {
     let blocks = prop_oneof![0u64..9, Just(255), Just(1009), 100u64..3000, 5_000u64..200_000];
     let kinds = (prop::sample::select(DType::ALL.to_vec()), prop::sample::select(RedOp::ALL.to_vec()));
     let slots = prop::sample::select(vec![16usize, 100, 512, 4096, 65_536]);
     let algorithms = prop::sample::select(Algorithm::ALL.to_vec());
-    (1u32..=8, 1u32..=8, (blocks, slots), kinds, any::<bool>(), algorithms, 0usize..9).prop_map(
-        |(ranks, channels, (block, slot_bytes), (dtype, op), in_place, algorithm, collective)| {
+    (1u32..=8, 1u32..=8, (blocks, slots, fifos()), kinds, any::<bool>(), algorithms, 0usize..9).prop_map(
+        |(ranks, channels, (block, slot_bytes, fifo), (dtype, op), in_place, algorithm, collective)| {
             let collective = collectives(ranks)[collective];
             // Every collective has an exchange.
             let algorithm = if algorithm.supports(collective) { algorithm } else { Algorithm::Exchange };
             let block = if slot_bytes <= 100 { block % 3000 } else { block };
             let plan = generate(algorithm, collective, ranks, channels).unwrap();
             let in_place = in_place && collective.alias().is_some();
-            SessionSpec { dtype, op, in_place, slot_bytes, ..spec(plan, block) }
+            // Those send up to eight chunks before they look for an answer.
+            let fits = !matches!(algorithm, Algorithm::Chain | Algorithm::HalvingDoubling);
+            let fifo = if fits { fifo } else { Fifo::of(fifo.protocol) };
+            SessionSpec { dtype, op, in_place, slot_bytes, fifo, ..spec(plan, block) }
         },
     )
 }
@@ -195,18 +206,64 @@ fn stalls(result: Result<exec::Timing, ExecError>) -> Vec<Stall> {
     }
 }
 
+#[test]
+fn every_protocol_and_slicing_gives_the_cpus_bits() {
+    if !gpu("every_protocol_and_slicing_gives_the_cpus_bits") {
+        return;
+    }
+    for protocol in Protocol::ALL {
+        for (chunk_steps, slice_steps) in [(1, 1), (4, 2)] {
+            for algorithm in [Algorithm::Ring, Algorithm::Tree, Algorithm::Exchange] {
+                let plan = all_reduce(algorithm, 4, 2);
+                for dtype in [DType::U8, DType::F16, DType::F32, DType::F64] {
+                    for block in [1, 59, 60, 61, 241, 10_007] {
+                        for in_place in [false, true] {
+                            let fifo = Fifo { protocol, chunk_steps, slice_steps };
+                            let spec = SessionSpec { dtype, in_place, fifo, ..spec(plan.clone(), block) };
+                            same_on_both(&spec, block, false).unwrap();
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A thousand executions back to back: every slot is used again and again, and lines of longer tiles lie under shorter ones.
+#[test]
+fn lines_are_told_from_those_of_earlier_steps() {
+    if !gpu("lines_are_told_from_those_of_earlier_steps") {
+        return;
+    }
+    for protocol in [Protocol::Ll, Protocol::Ll128] {
+        for algorithm in all_reducing() {
+            let plan = all_reduce(algorithm, 4, 4);
+            let mut session = open(SessionSpec { fifo: Fifo::of(protocol), ..spec(plan, 25_003) });
+            session.fill(1).unwrap();
+            session.run(1000).unwrap();
+            let report = session.check(1).unwrap();
+            assert_eq!((report.wrong, report.first_wrong), (0, None), "{algorithm} {protocol}");
+        }
+    }
+}
+
 /// Rank 1 of a ring of two first waits for what rank 0 sends only after it has heard from rank 1.
 #[test]
 fn a_deadlock_ends_at_its_deadline_and_the_session_recovers() {
     if !gpu("a_deadlock_ends_at_its_deadline_and_the_session_recovers") {
         return;
     }
+    Protocol::ALL.into_iter().for_each(a_deadlock_ends);
+}
+
+fn a_deadlock_ends(protocol: Protocol) {
     let mut plan = all_reduce(Algorithm::Ring, 2, 2);
     for program in &mut plan.programs {
         program.steps.swap(0, 1);
     }
     let deadline = Duration::from_millis(200);
-    let mut session = open(SessionSpec { deadline, ..spec(plan, 1000) });
+    let fifo = Fifo::of(protocol);
+    let mut session = open(SessionSpec { deadline, fifo, ..spec(plan, 1000) });
     for _ in 0..2 {
         session.fill(1).unwrap();
         let started = Instant::now();

@@ -26,6 +26,19 @@ __device__ __forceinline__ void store_vector(char* p, uint4 v) {
     asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
 
+// A line of LL, or the part of a line of LL128 that a lane has. Volatile, so that a loop sees what arrives; its halves of 8 bytes are each
+// read and written at once.
+__device__ __forceinline__ uint4 load_line(const char* p) {
+    uint4 v;
+    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_line(char* p, uint4 v) {
+    asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+
 // One element; volatile keeps it out of registers and L1 between accesses.
 template <class T>
 __device__ __forceinline__ T load_element(const char* p) { return *reinterpret_cast<const volatile T*>(p); }

@@ -1,5 +1,6 @@
 // The interpreter: runs any plan, one block a rank and channel, all blocks of all local ranks in one cooperative launch.
 // One more block stamps the launch.
+#include "line.cuh"
 #include "memory.cuh"
 #include "program.cuh"
 #include "trace.cuh"
@@ -10,21 +11,25 @@
 constexpr u32 MOST_THREADS = 1024;
 
 using TheMover = Mover<RINGLAB_ELEMENT, RINGLAB_REDUCTION>;
+using TheLineMover = LineMover<RINGLAB_ELEMENT, RINGLAB_REDUCTION>;
 
-// All warps: the moves of a phase. Short ones are spread over the warps, so that their latencies overlap: warps m, m + n, m + 2n, …
+// All warps: the moves of a phase, or a slice of them. Short ones are spread over the warps, so that their latencies overlap: warps m, m + n, m + 2n, …
 // share move m. Long ones follow each other, each shared by all warps.
-__device__ __forceinline__ void move_all(const Program& prog, const Phase& phase, const EndpointState* states, const Params& p, u64 tile) {
+__device__ __forceinline__ void move_all(const LineWatch& w, const Params& p, const Cut& cut) {
+    const Phase& phase = w.phase;
     const u32 warp = threadIdx.x / 32, warps = blockDim.x / 32;
-    const u64 offset = tile * p.tile;
-    const u64 longest = offset >= phase.longest ? 0 : min(phase.longest - offset, p.tile);
+    const u64 offset = w.tile * p.tile + cut.begin;
+    const u64 longest = offset >= phase.longest ? 0 : min(phase.longest - offset, cut.bytes);
     const u32 n = phase.moves;
     const bool spread = n > 1 && longest < warps * 512;
     const u32 first = spread ? warp % n : 0, step = spread ? warps : 1;
     const u32 part = spread ? warp / n : warp;
     const u32 parts = !spread ? warps : first < warps % n ? warps / n + 1 : max(warps / n, 1);
     for (u32 m = first; m < n; m += step) {
-        const Transfer t(prog, prog.moves[phase.first_move + m], states, p, tile);
-        TheMover::run(t, part, parts);
+        const Move& move = w.prog.moves[phase.first_move + m];
+        const Transfer t(w.prog, move, w.states, p, w.tile, cut);
+        if (LINES && (move.recv != NONE || move.send != NONE)) TheLineMover(t, move, w).run(part, parts);
+        else TheMover::run(t, part, parts);
     }
 }
 
@@ -72,6 +77,8 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Par
     __shared__ volatile u64 began;
     __shared__ volatile u32 stop;
     __shared__ volatile u32 halted;
+    // Raised within moves, by whoever waited for a line in vain.
+    __shared__ u32 lost;
     const u32 warp = threadIdx.x / 32;
     const Watch watch{p, began};
     if (p.stamps != nullptr && blockIdx.x == gridDim.x - 1) {
@@ -97,6 +104,7 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Par
     }
     if (threadIdx.x == 0) {
         stop = 0;
+        lost = 0;
         began = 0;
     }
     if (threadIdx.x == blockDim.x / 2) halted = watch.halted_before();
@@ -120,27 +128,35 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Par
         for (u32 i = 0; i < h.phases; i++) {
             const Phase phase = prog.phases[i];
             if (tile >= phase.tiles) continue;
-            if (warp == 0) {
-                __syncwarp();
-                if (threadIdx.x == 0) tracer.begin();
-                if (!stop && !wait_for(prog, phase, states, watch, tile)) stop = 1;
-                if (threadIdx.x == 0) tracer.ready();
-            }
-            if (phase.moves != 0) {
-                __syncthreads();
-                // Warp 0 writes it again only behind the barrier that ends the moves, so all threads read the same.
-                if (stop) goto ended;
-                move_all(prog, phase, states, p, tile);
-                __syncthreads();
-            }
-            if (warp == 0) {
-                __syncwarp();
-                if (threadIdx.x == 0) tracer.moved();
-                if (!stop) post(prog, phase, states, tile == 0 && i == 0 && phase.waits == 0 && phase.moves == 0);
-                if (threadIdx.x == 0) tracer.end(p, i, tile, phase.steps);
-            } else if (threadIdx.x == 32) {
-                // Not warp 0: its next wait is what the peers may be waiting for.
-                moved += crossed(prog, phase, p, tile);
+            const LineWatch moving{prog, phase, states, watch, tile, &lost};
+            const u32 slices = phase.sliced ? p.slices : 1;
+            for (u32 slice = 0; slice < slices; slice++) {
+                const bool last = slice + 1 == slices;
+                if (warp == 0) {
+                    __syncwarp();
+                    if (threadIdx.x == 0 && slice == 0) tracer.begin();
+                    if (!stop && !wait_for(prog, phase, states, watch, tile, slice)) stop = 1;
+                    if (threadIdx.x == 0 && slice == 0) tracer.ready();
+                }
+                if (phase.moves != 0) {
+                    __syncthreads();
+                    // Warp 0 writes it again only behind the barrier that ends the moves, so all threads read the same.
+                    if (stop) goto ended;
+                    move_all(moving, p, phase.sliced ? Cut{slice * p.slice, p.slice} : Cut{0, p.tile});
+                    __syncthreads();
+                    // The next moves that could raise it are behind another barrier.
+                    if (LINES && *static_cast<volatile u32*>(&lost)) goto ended;
+                }
+                if (warp == 0) {
+                    __syncwarp();
+                    if (threadIdx.x == 0 && last) tracer.moved();
+                    const bool nothing_yet = tile == 0 && i == 0 && phase.waits == 0 && phase.moves == 0;
+                    if (!stop) post(prog, phase, states, p.slice_steps, last, nothing_yet);
+                    if (threadIdx.x == 0 && last) tracer.end(p, i, tile, phase.steps);
+                } else if (threadIdx.x == 32 && last) {
+                    // Not warp 0: its next wait is what the peers may be waiting for.
+                    moved += crossed(prog, phase, p, tile);
+                }
             }
         }
     }

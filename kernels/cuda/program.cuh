@@ -5,10 +5,18 @@
 #pragma once
 #include "element.cuh"
 
+// Steps of a connection's buffer.
 constexpr u32 SLOTS = 8;
+
+// Which protocol the kernel is compiled for. Host counterpart: engine/src/fifo.rs.
+enum Protocol { SIMPLE = 0, LL = 1, LL128 = 2 };
+constexpr Protocol PROTOCOL = static_cast<Protocol>(RINGLAB_PROTOCOL);
+// Whether slots are made of lines, which say themselves that they have arrived.
+constexpr bool LINES = PROTOCOL != SIMPLE;
 constexpr u16 NONE = 0xffff;
 
 enum Want : u16 { WANT_DATA = 0, WANT_CREDIT = 1, WANT_SIGNAL = 2 };
+enum Role : u32 { SENDER = 0, RECEIVER = 1, SIGNALLER = 2, WAITER = 3 };
 
 struct Phase {
     u32 first_wait, first_move, first_post;
@@ -19,8 +27,11 @@ struct Phase {
     u32 tiles;
     // Bytes of the longest slice any move works on.
     u64 longest;
+    // Whether a move is on a FIFO: then a tile crosses in `Params::slices` slices.
+    u32 sliced;
+    u32 reserved;
 };
-static_assert(sizeof(Phase) == 32, "host layout");
+static_assert(sizeof(Phase) == 40, "host layout");
 
 struct Wait {
     u16 endpoint;
@@ -58,12 +69,13 @@ constexpr u32 BUFFERS = 3;
 
 // One side of a connection or semaphore as its block sees it.
 struct Endpoint {
-    // The counter this side writes (tail, head, signals, none) and the one it watches (head, tail, none, signals).
+    // The counter this side writes (tail, head, signals, none) and the one it watches (head, tail, none, signals). With lines no tail is
+    // needed.
     u64* mine;
     u64* theirs;
     char* slots;
     u32 peer;
-    u32 reserved;
+    u32 role;
 };
 static_assert(sizeof(Endpoint) == 32, "host layout");
 
@@ -109,8 +121,9 @@ struct Params {
     u64 tiles;
     // Bytes of a full tile.
     u64 tile;
-    // Distance of two FIFO slots.
+    // Distance of two steps of a FIFO, and payload bytes of a slice.
     u64 slot;
+    u64 slice;
     u64 deadline_ns;
     // Raised for all devices, in host memory; and its copy for this device, which later launches of the same run see first.
     u32* abort;
@@ -141,9 +154,12 @@ struct Params {
     u32 program_fits;
     // Whether operands count from `buffers`. Only a program in shared memory can be completed.
     u32 relocates;
+    // Slices of a tile on a FIFO, and steps of a slice.
+    u32 slices;
+    u32 slice_steps;
     u32 reserved;
 };
-static_assert(sizeof(Params) == 232, "host layout");
+static_assert(sizeof(Params) == 248, "host layout");
 
 struct EndpointState {
     // Steps this side has taken (for a sender, receiver or signaller: the value of `mine`), and the latest value seen of `theirs`.

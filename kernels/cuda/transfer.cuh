@@ -3,7 +3,12 @@
 #include "memory.cuh"
 #include "program.cuh"
 
-// One move's tile, made ready: sources are `slot` (if received) and then operands in memory.
+// Bytes of a tile that cross together.
+struct Cut {
+    u64 begin, bytes;
+};
+
+// One move's tile, or a slice of it, made ready: sources are `slot` (if received) and then operands in memory.
 struct Transfer {
     const Operand* operands;
     // As in Params.
@@ -12,15 +17,16 @@ struct Transfer {
     const char* in_slot;
     char* out_slot;
     char* dst;
-    u64 offset;
+    // Where the slice begins in the buffers, and in a chunk of scratch.
+    u64 offset, within;
     u32 srcs;
     u32 bytes;
     u16 misaligned;
 
-    __device__ Transfer(const Program& prog, const Move& m, const EndpointState* states, const Params& p, u64 tile)
+    __device__ Transfer(const Program& prog, const Move& m, const EndpointState* states, const Params& p, u64 tile, const Cut& cut)
         : operands(prog.operands + m.first_src), factors(p.factors), common_factor(p.factor), in_slot(nullptr), out_slot(nullptr), dst(nullptr),
-          offset(tile * p.tile), srcs(m.srcs), misaligned(m.misaligned) {
-        bytes = static_cast<u32>(offset >= m.slice ? 0 : min(m.slice - offset, p.tile));
+          offset(tile * p.tile + cut.begin), within(cut.begin), srcs(m.srcs), misaligned(m.misaligned) {
+        bytes = static_cast<u32>(offset >= m.slice ? 0 : min(m.slice - offset, cut.bytes));
         if (m.recv != NONE) in_slot = slot_of(prog, states, m.recv, p.slot);
         if (m.send != NONE) out_slot = slot_of(prog, states, m.send, p.slot);
         if (m.has_dst) dst = const_cast<char*>(at(operands[m.srcs]));
@@ -31,7 +37,7 @@ struct Transfer {
     }
 
     __device__ const char* at(const Operand& o) const {
-        return reinterpret_cast<const char*>(o.base) + (o.advances ? offset : 0);
+        return reinterpret_cast<const char*>(o.base) + (o.advances ? offset : within);
     }
 
     // Source `i` of `total()`.

@@ -37,9 +37,15 @@ struct Watch {
     }
 };
 
-__device__ __forceinline__ bool satisfied(u16 want, const EndpointState& s) {
-    // Credit: fewer than SLOTS sent and not yet freed. Data and signal: one more than taken.
-    return want == WANT_CREDIT ? s.count < s.seen + SLOTS : s.count < s.seen;
+// `steps`: of a slice.
+__device__ __forceinline__ bool satisfied(u16 want, const EndpointState& s, u32 steps) {
+    switch (want) {
+    // Steps sent and not yet freed are at most all.
+    case WANT_CREDIT: return s.count + steps <= s.seen + SLOTS;
+    // Lines are waited for one by one, where they are read.
+    case WANT_DATA: return LINES || s.count + steps <= s.seen;
+    default: return s.count < s.seen;
+    }
 }
 
 __device__ inline void leave_record(Stall* out, const Wait& w, const EndpointState& s, const Endpoint& e, u64 tile) {
@@ -53,25 +59,28 @@ __device__ inline void leave_record(Stall* out, const Wait& w, const EndpointSta
     out->valid = 1;
 }
 
-// Whole warp 0: waits for all waits of a phase, a lane each. Returns whether all came; else the block has to stop.
-__device__ inline bool wait_for(const Program& prog, const Phase& phase, EndpointState* states, const Watch& watch, u64 tile) {
+// Whole warp 0: waits for all waits of a phase, a lane each; for signals before the first slice only. Returns whether all came; else the
+// block has to stop.
+__device__ inline bool wait_for(const Program& prog, const Phase& phase, EndpointState* states, const Watch& watch, u64 tile, u32 slice) {
+    const u32 steps = watch.p.slice_steps;
     const u32 lane = threadIdx.x & 31;
     for (u32 first = 0; first < phase.waits; first += 32) {
         const u32 i = first + lane;
-        const bool used = i < phase.waits;
+        bool used = i < phase.waits;
         Wait w{};
         EndpointState s{0, 0};
         const u64* theirs = nullptr;
         if (used) {
             w = prog.waits[phase.first_wait + i];
+            used = slice == 0 || w.want != WANT_SIGNAL;
             s = states[w.endpoint];
             theirs = prog.endpoints[w.endpoint].theirs;
         }
-        bool done = !used || satisfied(w.want, s);
+        bool done = !used || satisfied(w.want, s, steps);
         for (u32 spins = 1; !__all_sync(~0u, done); spins++) {
             if (!done) {
                 s.seen = load_acquire(theirs);
-                done = satisfied(w.want, s);
+                done = satisfied(w.want, s, steps);
             }
             if (spins % POLL_EVERY == 0) {
                 const bool stop = __shfl_sync(~0u, lane == 0 && watch.stopped(), 0);
@@ -91,15 +100,21 @@ __device__ inline bool wait_for(const Program& prog, const Phase& phase, Endpoin
     return true;
 }
 
-// Whole warp 0, behind the barrier that ends the moves: publishes one step on each posted counter. What comes before a launch is ordered
-// by the launch, so a block that has done nothing yet has nothing to release.
-__device__ inline void post(const Program& prog, const Phase& phase, EndpointState* states, bool nothing_yet) {
+// Whole warp 0, behind the barrier that ends the moves: publishes a slice's steps on each posted FIFO and, behind the last slice, one
+// signal. What comes before a launch is ordered by the launch, so a block that has done nothing yet has nothing to release.
+__device__ inline void post(const Program& prog, const Phase& phase, EndpointState* states, u32 steps, bool last, bool nothing_yet) {
     for (u32 i = threadIdx.x & 31; i < phase.posts; i += 32) {
         const u16 e = prog.posts[phase.first_post + i];
-        const u64 count = states[e].count + 1;
+        const Endpoint& endpoint = prog.endpoints[e];
+        const bool signals = endpoint.role == SIGNALLER;
+        if (signals && !last) continue;
+        const u64 count = states[e].count + (signals ? 1 : steps);
         states[e].count = count;
-        if (nothing_yet) store_relaxed(prog.endpoints[e].mine, count);
-        else store_release(prog.endpoints[e].mine, count);
+        // Lines tell of themselves.
+        if (LINES && endpoint.role == SENDER) continue;
+        // A credit for lines releases nothing but what was read, and every line's flag was looked at: no later store comes before that.
+        if (nothing_yet || (LINES && endpoint.role == RECEIVER)) store_relaxed(endpoint.mine, count);
+        else store_release(endpoint.mine, count);
     }
     __syncwarp();
 }

@@ -98,7 +98,7 @@ fn key(kernel: Kernel, arch: Arch, version: (i32, i32)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Element, Reduction, Scope};
+    use crate::kernel::{Element, Protocol, Reduction, Scope};
 
     #[test]
     fn every_specialisation_has_its_own_key() {
@@ -117,6 +117,7 @@ mod tests {
         let kernel = Kernel::Plan {
             element: Element::F32,
             reduction: Reduction::Sum,
+            protocol: Protocol::Simple,
             scope: Scope::Device,
             traced: false,
         };

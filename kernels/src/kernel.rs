@@ -84,6 +84,18 @@ impl Reduction {
     }
 }
 
+/// What slots of connections are made of, numbered as in `cuda/program.cuh`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    Simple,
+    Ll,
+    Ll128,
+}
+
+impl Protocol {
+    pub const ALL: [Protocol; 3] = [Protocol::Simple, Protocol::Ll, Protocol::Ll128];
+}
+
 /// How far the ordering of counters has to reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
@@ -127,7 +139,7 @@ pub const DIRECT_THREADS: u32 = 512;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kernel {
     /// The plan interpreter, entry point `run_plan`.
-    Plan { element: Element, reduction: Reduction, scope: Scope, traced: bool },
+    Plan { element: Element, reduction: Reduction, protocol: Protocol, scope: Scope, traced: bool },
     /// Direct plans of ranks that share a device, entry point `run_direct`.
     Direct { element: Element, reduction: Reduction, average: bool, sources: Count, destinations: Count },
     /// Entry points `fill` and `check`.
@@ -156,9 +168,10 @@ impl Kernel {
                         all.extend(counts.map(direct));
                     }
                 }
-                for scope in [Scope::Device, Scope::System] {
-                    for traced in [false, true] {
-                        all.push(Kernel::Plan { element, reduction, scope, traced });
+                for protocol in Protocol::ALL {
+                    for scope in [Scope::Device, Scope::System] {
+                        let plan = |traced| Kernel::Plan { element, reduction, protocol, scope, traced };
+                        all.extend([false, true].map(plan));
                     }
                 }
             }
@@ -179,9 +192,10 @@ impl Kernel {
     /// Macro definitions that select the specialisation.
     pub(crate) fn definitions(self) -> Vec<String> {
         match self {
-            Kernel::Plan { element, reduction, scope, traced } => vec![
+            Kernel::Plan { element, reduction, protocol, scope, traced } => vec![
                 format!("-DRINGLAB_ELEMENT={}", element.name()),
                 format!("-DRINGLAB_REDUCTION={}", reduction.name()),
+                format!("-DRINGLAB_PROTOCOL={}", protocol as u8),
                 format!("-DRINGLAB_SYSTEM_SCOPE={}", u8::from(scope == Scope::System)),
                 format!("-DRINGLAB_TRACED={}", u8::from(traced)),
             ],
@@ -216,6 +230,7 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("direct.cuh", include_str!("../cuda/direct.cuh")),
     ("element.cuh", include_str!("../cuda/element.cuh")),
     ("exact.cuh", include_str!("../cuda/exact.cuh")),
+    ("line.cuh", include_str!("../cuda/line.cuh")),
     ("memory.cuh", include_str!("../cuda/memory.cuh")),
     ("program.cuh", include_str!("../cuda/program.cuh")),
     ("trace.cuh", include_str!("../cuda/trace.cuh")),

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ringlab_kernels::{
-    Arch, Cache, CacheOutcome, Count, Element, Kernel, Reduction, Scope, compile, load, why_missing,
+    Arch, Cache, CacheOutcome, Count, Element, Kernel, Protocol, Reduction, Scope, compile, load, why_missing,
 };
 
 /// Whether NVRTC is there; where it has to be, its absence is a failure.
@@ -58,16 +58,31 @@ fn compiles(work: &[(Kernel, Arch)]) {
 
 /// About a third of a second of one processor each.
 #[test]
-fn every_kernel_compiles_for_hopper_the_direct_one_once_a_type_and_reduction() {
-    let name = "every_kernel_compiles_for_hopper_the_direct_one_once_a_type_and_reduction";
+fn every_kernel_compiles_for_hopper_of_variants_one_for_each_type_and_reduction() {
+    let name = "every_kernel_compiles_for_hopper_of_variants_one_for_each_type_and_reduction";
     if !compiler(name) {
         return;
     }
-    let is_direct = |kernel: &Kernel| matches!(kernel, Kernel::Direct { .. });
-    let mut kernels: Vec<Kernel> = Kernel::all().into_iter().filter(|kernel| !is_direct(kernel)).collect();
+    let in_full = |kernel: &Kernel| match kernel {
+        Kernel::Direct { .. } => false,
+        Kernel::Plan { protocol, .. } => *protocol == Protocol::Simple,
+        Kernel::Data { .. } | Kernel::Clock => true,
+    };
+    let mut kernels: Vec<Kernel> = Kernel::all().into_iter().filter(in_full).collect();
     for (i, element) in Element::ALL.into_iter().enumerate() {
         for (j, reduction) in Reduction::ALL.into_iter().enumerate().filter(|(_, r)| r.serves_direct()) {
             kernels.push(direct(i, element, j, reduction));
+        }
+        for (j, reduction) in Reduction::ALL.into_iter().enumerate() {
+            let (scope, traced) = ([Scope::Device, Scope::System][(i + j) % 2], (i + j) / 2 % 2 == 0);
+            let lines = [Protocol::Ll, Protocol::Ll128];
+            kernels.extend(lines.map(|protocol| Kernel::Plan {
+                element,
+                reduction,
+                protocol,
+                scope,
+                traced,
+            }));
         }
     }
     eprintln!("{name}: {} of {} kernels", kernels.len(), Kernel::all().len());
@@ -90,7 +105,8 @@ fn every_type_compiles_for_ampere_and_blackwell_with_one_reduction_each() {
         let reduction = Reduction::ALL[i % Reduction::ALL.len()];
         let scope = [Scope::Device, Scope::System][i % 2];
         kernels.push(Kernel::Data { element });
-        kernels.push(Kernel::Plan { element, reduction, scope, traced: i / 2 % 2 == 0 });
+        let protocol = Protocol::ALL[i / 4 % 3];
+        kernels.push(Kernel::Plan { element, reduction, protocol, scope, traced: i / 2 % 2 == 0 });
         if reduction.serves_direct() {
             kernels.push(direct(i, element, i, reduction));
         }

@@ -20,6 +20,7 @@ use super::watch::{Event, Failure};
 use crate::exec::ExecError;
 use crate::exec::cuda::ForeignStream;
 use crate::exec::cuda::rank::{Abort, Call, Card, Factor, Message, Opening, Port, Schedule, Shape, Way};
+use crate::fifo::Protocol;
 use crate::types::{Collective, Rank, RedOp};
 
 /// How often a stopped kernel is looked for. With the news travelling over sockets it stays well under a second.
@@ -226,7 +227,7 @@ impl Communicator {
                 let in_place = is_in_place(collective, rank, send, recv, bytes);
                 let (algorithm, channels) =
                     choice::choose(collective, ranks, bytes, &self.shared.config, resident);
-                let schedule = Schedule::Standard { algorithm, channels };
+                let schedule = Schedule::Standard { algorithm, channels, protocol: Protocol::Simple };
                 let (input, output) = (send, recv);
                 // With a factor, a sum is a pre-multiplied one.
                 let op = if factor.is_some() { RedOp::PreMulSum } else { op };

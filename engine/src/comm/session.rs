@@ -12,6 +12,7 @@ use crate::exec::cuda::rank::{Call, RankBuffers, Schedule};
 use crate::exec::{
     CheckReport, ExecError, Hardware, KernelChoice, Session, SessionSpec, Timing, WrongElement,
 };
+use crate::fifo::Fifo;
 use crate::trace::Trace;
 use crate::types::Rank;
 
@@ -42,9 +43,14 @@ pub fn open(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<RankSession, 
                 .into(),
         ));
     }
+    if spec.fifo != Fifo::of(spec.fifo.protocol) {
+        return Err(ExecError::Refused(
+            "ranks of a communicator have chunks of one slice and one step; cut chunks into slices with all ranks in one launch".into(),
+        ));
+    }
     let rank = Rank(comm.rank());
     let prepared = comm.with_port(|port| {
-        let schedule = port.give(&spec.plan)?;
+        let schedule = port.give(&spec.plan, spec.fifo.protocol)?;
         Ok((schedule, RankBuffers::new(port, &spec, rank)?))
     });
     let (schedule, buffers) = prepared.map_err(failed)?;

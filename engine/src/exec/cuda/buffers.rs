@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::driver::{Address, Device, Memory};
 use super::image::{ABSOLUTE, Operand as Placed, OutputSpan};
+use super::lines;
 use super::phases::{Endpoint, Role};
 use super::slices::whole_slices;
 use crate::exec::program::{Operand, Program};
@@ -26,14 +27,19 @@ pub struct Buffers {
     pub tiles: u64,
     /// Bytes from one tile to the next.
     pub tile_bytes: u64,
-    /// Bytes of the longest tile, rounded up to 16: a slot or a scratch chunk.
-    pub slot_bytes: u64,
+    /// Bytes of the longest tile, rounded up to 16: a chunk of scratch.
+    pub chunk_bytes: u64,
+    /// Payload bytes of a slice of a tile.
+    pub slice_bytes: u64,
+    /// Bytes from one step of a FIFO to the next.
+    pub step_bytes: u64,
     pub input_elems: u64,
     pub output_elems: u64,
     ranks: Vec<RankMemory>,
     links: Vec<Link>,
     counters: Vec<Memory>,
-    _slots: Vec<Memory>,
+    slots: Vec<Memory>,
+    has_lines: bool,
 }
 
 struct RankMemory {
@@ -81,7 +87,11 @@ impl Buffers {
     ) -> Result<Buffers, ExecError> {
         let plan = &spec.plan;
         let size = spec.dtype.size();
-        let layout = Layout::new(spec.block, size, plan.chunks, plan.channels, spec.slot_bytes);
+        let slot_bytes = spec.slot_bytes / 16 * 16;
+        let tile_bytes = spec.fifo.chunk_bytes(slot_bytes);
+        let layout = Layout::new(spec.block, size, plan.chunks, plan.channels, tile_bytes);
+        let chunk_bytes = (layout.tile_elems() * size as u64).next_multiple_of(16);
+        let slice_bytes = (slot_bytes * spec.fifo.slice_steps as usize) as u64;
         let mut buffers = Buffers {
             collective: plan.collective,
             chunks: plan.chunks,
@@ -90,14 +100,17 @@ impl Buffers {
             in_place: spec.in_place,
             slices: whole_slices(spec.block, size, plan.chunks, plan.channels),
             tiles: layout.tiles(),
-            tile_bytes: (spec.slot_bytes / 16 * 16) as u64,
-            slot_bytes: (layout.tile_elems() * size as u64).next_multiple_of(16),
+            tile_bytes: tile_bytes as u64,
+            chunk_bytes,
+            slice_bytes,
+            step_bytes: lines::step_bytes(&spec.fifo, slice_bytes.min(chunk_bytes)),
+            has_lines: spec.fifo.protocol.line().is_some(),
             input_elems: spec.block * u64::from(plan.collective.input_blocks(plan.ranks)),
             output_elems: spec.block * u64::from(plan.collective.output_blocks(plan.ranks)),
             ranks: Vec::new(),
             links: Vec::new(),
             counters: Vec::new(),
-            _slots: Vec::new(),
+            slots: Vec::new(),
         };
         buffers.refuse_too_large(spec, devices, ends, carries_data)?;
         buffers.allocate_ranks(spec, devices)?;
@@ -124,14 +137,14 @@ impl Buffers {
         let (main, output) = self.user_bytes();
         let scratch = u128::from(Self::scratch_chunks(spec))
             * u128::from(spec.plan.channels)
-            * u128::from(self.slot_bytes);
+            * u128::from(self.chunk_bytes);
         let per_rank = u128::from(main) + u128::from(output) + scratch;
         for device in distinct(devices) {
             let here = |rank: &Rank| devices[rank.index()].ordinal.number == device.ordinal.number;
             let ranks = (0..spec.plan.ranks).map(Rank).filter(here).count() as u128;
             let fifos =
                 ends.iter().zip(carries_data).filter(|(end, data)| **data && here(&end.1)).count() as u128;
-            let need = ranks * per_rank + fifos * u128::from(SLOTS) * u128::from(self.slot_bytes);
+            let need = ranks * per_rank + fifos * u128::from(SLOTS) * u128::from(self.step_bytes);
             let (free, total) = device.memory()?;
             if need > u128::from(free) {
                 let mib = |bytes: u128| bytes.div_ceil(1 << 20);
@@ -152,7 +165,7 @@ impl Buffers {
     fn allocate_ranks(&mut self, spec: &SessionSpec, devices: &[Arc<Device>]) -> Result<(), ExecError> {
         let (main, output) = self.user_bytes();
         let scratch_chunks = Self::scratch_chunks(spec) as u32;
-        let scratch_bytes = u64::from(scratch_chunks) * u64::from(spec.plan.channels) * self.slot_bytes;
+        let scratch_bytes = u64::from(scratch_chunks) * u64::from(spec.plan.channels) * self.chunk_bytes;
         let starts = spec.plan.scratch.iter().scan(0, |next, s| {
             let start = *next;
             *next += s.chunks;
@@ -187,7 +200,7 @@ impl Buffers {
             let sent: Vec<usize> = (0..ends.len()).filter(|&i| here(ends[i].0)).collect();
             let fifos: Vec<usize> = received.iter().copied().filter(|&i| carries_data[i]).collect();
             let counters = Memory::zeroed(&device, (2 * received.len() + sent.len()) as u64 * LINE)?;
-            let fifo_bytes = u64::from(SLOTS) * self.slot_bytes;
+            let fifo_bytes = u64::from(SLOTS) * self.step_bytes;
             let slots = Memory::zeroed(&device, fifos.len() as u64 * fifo_bytes)?;
             let mut lines = (0..).map(|line| counters.address().plus(line * LINE));
             let mut next = || lines.next().expect("addresses do not run out");
@@ -201,14 +214,21 @@ impl Buffers {
                 self.links[i].slots = slots.address().plus(nth as u64 * fifo_bytes);
             }
             self.counters.push(counters);
-            self._slots.push(slots);
+            self.slots.push(slots);
         }
         Ok(())
     }
 
     /// Forgets what a stopped run left in the connections. Only while no kernel runs.
     pub fn reset_counters(&self) -> Result<(), ExecError> {
-        self.counters.iter().try_for_each(Memory::clear)
+        self.counters.iter().try_for_each(Memory::clear)?;
+        // Steps are counted from the beginning again, so flags recur.
+        if self.has_lines { self.slots.iter().try_for_each(Memory::clear) } else { Ok(()) }
+    }
+
+    #[cfg(test)]
+    pub fn fifos(&self) -> (&[Memory], &[Memory]) {
+        (&self.counters, &self.slots)
     }
 
     /// A rank's input: its memory and where it begins.
@@ -250,7 +270,7 @@ impl Buffers {
                 let chunk = memory.scratch_starts[usize::from(index)] + operand.start;
                 let cell = u64::from(channel) * u64::from(memory.scratch_chunks) + u64::from(chunk);
                 return Placed {
-                    base: memory.scratch.address().plus(cell * self.slot_bytes).0,
+                    base: memory.scratch.address().plus(cell * self.chunk_bytes).0,
                     advances: 0,
                     buffer: ABSOLUTE,
                 };

@@ -4,7 +4,7 @@ use std::mem::size_of;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::phases::Phases;
+use super::phases::{Phases, Role};
 use crate::exec::WaitKind;
 
 pub const NONE: u16 = u16::MAX;
@@ -23,6 +23,8 @@ struct Phase {
     steps: u16,
     tiles: u32,
     longest: u64,
+    sliced: u32,
+    reserved: u32,
 }
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -66,7 +68,8 @@ pub struct Endpoint {
     pub theirs: u64,
     pub slots: u64,
     pub peer: u32,
-    pub reserved: u32,
+    /// [`role`].
+    pub role: u32,
 }
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -126,6 +129,7 @@ pub struct Params {
     pub tiles: u64,
     pub tile: u64,
     pub slot: u64,
+    pub slice: u64,
     pub deadline_ns: u64,
     pub abort: u64,
     pub halted: u64,
@@ -149,6 +153,8 @@ pub struct Params {
     pub endpoints_per_block: u32,
     pub program_fits: u32,
     pub relocates: u32,
+    pub slices: u32,
+    pub slice_steps: u32,
     pub reserved: u32,
 }
 
@@ -172,11 +178,20 @@ pub struct Exact {
 }
 
 const _: () = {
-    assert!(size_of::<Phase>() == 32 && size_of::<Wait>() == 8 && size_of::<Move>() == 24);
+    assert!(size_of::<Phase>() == 40 && size_of::<Wait>() == 8 && size_of::<Move>() == 24);
     assert!(size_of::<Operand>() == 16 && size_of::<Endpoint>() == 32 && size_of::<Header>() == 32);
-    assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 232);
+    assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 248);
     assert!(size_of::<Exact>() == 64 && size_of::<OutputSpan>() == 24);
 };
+
+pub const fn role(role: Role) -> u32 {
+    match role {
+        Role::Sender => 0,
+        Role::Receiver => 1,
+        Role::Signaller => 2,
+        Role::Waiter => 3,
+    }
+}
 
 /// Bytes of shared memory one connection's state takes.
 pub const ENDPOINT_STATE: u32 = 16;
@@ -228,6 +243,8 @@ impl Image {
                 steps: beginning(phase, &mut last_step),
                 tiles: phase.tiles.unwrap_or(u32::MAX),
                 longest: phase.moves.iter().map(|m| m.slice).max().unwrap_or(0) * program.elem_size,
+                sliced: phase.moves.iter().any(|m| m.recv.is_some() || m.send.is_some()).into(),
+                reserved: 0,
             });
             waits.extend(phase.waits.iter().map(|w| Wait {
                 endpoint: w.endpoint,

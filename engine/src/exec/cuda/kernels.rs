@@ -6,6 +6,7 @@ use std::ffi::{c_uint, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{result, sys};
+use ringlab_kernels::Protocol as Slots;
 use ringlab_kernels::{Arch, Cache, Count, Element, Kernel, KernelError, Reduction, Scope};
 
 use super::device::DeviceInfo;
@@ -15,6 +16,7 @@ use super::foreign::ForeignStream;
 use super::image::{Exact, Params};
 use super::rank::Factor;
 use crate::exec::ExecError;
+use crate::fifo::Protocol;
 use crate::types::{DType, RedOp};
 
 const DATA_THREADS: u32 = 256;
@@ -59,17 +61,29 @@ const fn reduction(op: RedOp) -> Reduction {
     }
 }
 
+const fn slots(protocol: Protocol) -> Slots {
+    match protocol {
+        Protocol::Simple => Slots::Simple,
+        Protocol::Ll => Slots::Ll,
+        Protocol::Ll128 => Slots::Ll128,
+    }
+}
+
 impl Kernels {
     pub fn load(
         device: &Arc<Device>,
         info: &DeviceInfo,
         dtype: DType,
         op: RedOp,
+        protocol: Protocol,
         scope: Scope,
     ) -> Result<Kernels, ExecError> {
         let (major, minor) = info.capability;
         let arch = Arch { major, minor };
-        let plan = |traced| Kernel::Plan { element: element(dtype), reduction: reduction(op), scope, traced };
+        let plan = |traced| {
+            let (element, reduction, protocol) = (element(dtype), reduction(op), slots(protocol));
+            Kernel::Plan { element, reduction, protocol, scope, traced }
+        };
         let data = module(device, Kernel::Data { element: element(dtype) }, arch)?;
         Ok(Kernels {
             plain: module(device, plan(false), arch)?.function(c"run_plan")?,
@@ -210,7 +224,7 @@ impl Kernels {
 }
 
 /// By device, type, reduction and scope.
-type Interpreters = HashMap<(u32, DType, RedOp, Scope), Arc<Function>>;
+type Interpreters = HashMap<(u32, DType, RedOp, Protocol, Scope), Arc<Function>>;
 
 /// The interpreter alone, for ranks that launch for themselves.
 ///
@@ -221,17 +235,19 @@ pub fn interpreter(
     info: &DeviceInfo,
     dtype: DType,
     op: RedOp,
+    protocol: Protocol,
     scope: Scope,
 ) -> Result<Arc<Function>, ExecError> {
     static LOADED: Mutex<Option<Interpreters>> = Mutex::new(None);
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     let loaded = loaded.get_or_insert_default();
-    let key = (device.ordinal.number, dtype, op, scope);
+    let key = (device.ordinal.number, dtype, op, protocol, scope);
     if let Some(function) = loaded.get(&key) {
         return Ok(function.clone());
     }
     let (major, minor) = info.capability;
-    let kernel = Kernel::Plan { element: element(dtype), reduction: reduction(op), scope, traced: false };
+    let (element, reduction, protocol) = (element(dtype), reduction(op), slots(protocol));
+    let kernel = Kernel::Plan { element, reduction, protocol, scope, traced: false };
     let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(c"run_plan")?);
     loaded.insert(key, function.clone());
     Ok(function)

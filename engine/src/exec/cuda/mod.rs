@@ -16,6 +16,7 @@ mod graph;
 mod image;
 mod ipc;
 mod kernels;
+mod lines;
 mod open;
 mod part;
 mod phases;

@@ -18,8 +18,8 @@ use crate::exec::{ExecError, KernelChoice, Session, SessionSpec};
 use crate::plan::Buffer;
 use crate::types::RedOp;
 
-/// Longest FIFO slot: offsets within a tile are 32 bits wide on the device.
-const MOST_SLOT_BYTES: usize = 1 << 30;
+/// Longest chunk: offsets within it, also in lines of twice its size, are 32 bits wide on the device.
+const MOST_CHUNK_BYTES: usize = 1 << 30;
 
 /// Prepares a plan to run on the devices of the spec.
 ///
@@ -32,7 +32,7 @@ pub fn open(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
 
 fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
     crate::exec::refuse_in_place(&spec)?;
-    crate::exec::refuse_fifo(&spec)?;
+    spec.fifo.check().map_err(|why| ExecError::Refused(why.to_string()))?;
     let (programs, links) = program::compile(&spec.plan).map_err(ExecError::Refused)?;
     let plan = &spec.plan;
     let exact = Exact::new(0, spec.dtype, spec.op, plan.ranks);
@@ -66,7 +66,7 @@ fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
         for &i in &local {
             image.add(placed(&programs[i], &phases[i], &buffers, scales, spec.dtype.size() as u64));
         }
-        parts.push(Part::new(&spec, device, local, image, scope, buffers.slot_bytes)?);
+        parts.push(Part::new(&spec, device, local, image, scope, buffers.chunk_bytes)?);
     }
     let direct = direct(&spec, &devices[0], &parts, &buffers)?;
     let factors = match factors {
@@ -135,9 +135,10 @@ fn direct(
 }
 
 fn refuse_sizes(spec: &SessionSpec) -> Result<(), ExecError> {
-    if !(16..=MOST_SLOT_BYTES).contains(&spec.slot_bytes) {
+    let steps = spec.fifo.chunk_steps;
+    if spec.slot_bytes < 16 || spec.slot_bytes > MOST_CHUNK_BYTES / steps as usize {
         return Err(ExecError::Refused(format!(
-            "a FIFO slot has 16 bytes to {MOST_SLOT_BYTES}, not {}",
+            "a FIFO slot has 16 bytes or more, and a chunk of {steps} at most {MOST_CHUNK_BYTES} bytes, not {} a slot",
             spec.slot_bytes
         )));
     }
@@ -214,7 +215,8 @@ fn placed<'a>(
     });
     let endpoints = phases.endpoints.iter().map(|endpoint| {
         let (mine, theirs, slots) = buffers.endpoint(endpoint);
-        image::Endpoint { mine: mine.0, theirs: theirs.0, slots: slots.0, peer: endpoint.peer.0, reserved: 0 }
+        let role = image::role(endpoint.role);
+        image::Endpoint { mine: mine.0, theirs: theirs.0, slots: slots.0, peer: endpoint.peer.0, role }
     });
     Placed {
         phases,
@@ -230,7 +232,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::fifo::Fifo;
+    use crate::fifo::{Fifo, Protocol};
     use crate::plan::{Algorithm, generate};
     use crate::types::{Collective, DType, Factors, RedOp};
 
@@ -269,6 +271,61 @@ mod tests {
                     session.run(1).unwrap();
                     let report = session.check(round).unwrap();
                     assert_eq!((report.wrong, report.first_wrong), (0, None), "{algorithm} {op}");
+                }
+            }
+        }
+    }
+
+    /// Near a multiple of [`CLEAN_EVERY`] steps a message of one line has to leave no line of an earlier step in any slot.
+    #[test]
+    fn lines_are_cleaned_before_a_flag_recurs() {
+        if let Err(why) = driver::start() {
+            assert!(std::env::var_os("RINGLAB_REQUIRE_CUDA").is_none_or(|v| v != "1"), "{why}");
+            eprintln!("skipped: lines_are_cleaned_before_a_flag_recurs: {why}");
+            return;
+        }
+        /// As in kernels/cuda/line.cuh.
+        const CLEAN_EVERY: u64 = 1 << 30;
+        let spec = SessionSpec {
+            plan: generate(Algorithm::Ring, Collective::AllReduce, 2, 1).unwrap(),
+            block: 4096,
+            dtype: DType::U8,
+            op: RedOp::Sum,
+            factors: Factors::Parity,
+            in_place: false,
+            // One element in the last tile of the second chunk, none in that of the first.
+            slot_bytes: 2032,
+            fifo: Fifo::of(Protocol::Ll),
+            deadline: Duration::from_secs(5),
+            devices: vec![0],
+            trace_spans: 0,
+            kernel: KernelChoice::Interpreter,
+        };
+        // 2^32 - 4: flags go through 0, which is what memory that was never written holds.
+        for start in [CLEAN_EVERY - 2, 4 * CLEAN_EVERY - 4] {
+            let mut session = prepare(spec.clone()).unwrap();
+            let counts =
+                session.parts[0].counts.values::<u64>(2 * session.parts[0].endpoints_per_block as usize);
+            let begin = |words: usize| vec![start; words];
+            session.parts[0].counts.write(0, bytemuck::cast_slice(&begin(counts.unwrap().len()))).unwrap();
+            let (counters, slots) = session.buffers.fifos();
+            // Two connections, each with three counters on a line of their own.
+            let (words, fifo_bytes) = (2 * 3 * 128 / 8, 2 * 8 * session.buffers.step_bytes);
+            for memory in counters {
+                memory.write(0, bytemuck::cast_slice(&begin(words))).unwrap();
+            }
+            slots.iter().for_each(|memory| memory.set(0, fifo_bytes, 0xEE).unwrap());
+            session.fill(1).unwrap();
+            session.run(3).unwrap();
+            let report = session.check(1).unwrap();
+            assert_eq!((report.wrong, report.first_wrong), (0, None), "from {start}");
+            for memory in session.buffers.fifos().1 {
+                let words = memory.values::<u32>(fifo_bytes as usize / 4).unwrap();
+                let slot = session.buffers.step_bytes as usize / 4;
+                let lines = session.buffers.slice_bytes.min(session.buffers.chunk_bytes) as usize * 2 / 4;
+                for words in words.chunks(slot) {
+                    let stale = words[..lines].iter().skip(1).step_by(2).filter(|flag| **flag == 0xEEEE_EEEE);
+                    assert_eq!(stale.count(), 0, "from {start}");
                 }
             }
         }

@@ -65,7 +65,7 @@ impl Part {
         longest_tile: u64,
     ) -> Result<Part, ExecError> {
         let info = device::describe(device.ordinal)?;
-        let kernels = Kernels::load(device, &info, spec.dtype, spec.op, scope)?;
+        let kernels = Kernels::load(device, &info, spec.dtype, spec.op, spec.fifo.protocol, scope)?;
         let states = image.endpoints_per_block * image::ENDPOINT_STATE;
         let program_fits = states + image.program_bytes() <= SHARED_BYTES;
         let shared_bytes = states + if program_fits { image.program_bytes() } else { 0 };

@@ -65,7 +65,8 @@ impl CudaSession {
             spans: part.spans.address().0,
             tiles: self.buffers.tiles,
             tile: self.buffers.tile_bytes,
-            slot: self.buffers.slot_bytes,
+            slot: self.buffers.step_bytes,
+            slice: self.buffers.slice_bytes,
             deadline_ns: u64::try_from(spec.deadline.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2),
             abort: self.abort.address()?.0,
             halted: part.halted.address().0,
@@ -89,6 +90,8 @@ impl CudaSession {
             endpoints_per_block: part.endpoints_per_block,
             program_fits: part.program_fits.into(),
             relocates: 0,
+            slices: spec.fifo.slices(),
+            slice_steps: spec.fifo.slice_steps,
             reserved: 0,
         })
     }

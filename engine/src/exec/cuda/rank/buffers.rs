@@ -54,7 +54,7 @@ impl RankBuffers {
         Ok(RankBuffers {
             rank,
             factor,
-            kernels: Kernels::load(device, info, spec.dtype, spec.op, scope)?,
+            kernels: Kernels::load(device, info, spec.dtype, spec.op, spec.fifo.protocol, scope)?,
             stream: Stream::new(device)?,
             main: Memory::zeroed(device, main)?,
             other: if spec.in_place { None } else { Some(Memory::zeroed(device, output)?) },

@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::Shape;
 use crate::exec::ExecError;
 use crate::exec::cuda::driver::{Address, Device, Memory};
-use crate::exec::cuda::image::Endpoint;
+use crate::exec::cuda::image::{self, Endpoint};
 use crate::exec::cuda::ipc::{self, Opened};
+use crate::exec::cuda::lines;
 use crate::exec::cuda::phases::Role;
+use crate::fifo::{Fifo, Protocol};
 use crate::plan::SLOTS;
 
 /// Distance of counters, as in a session's buffers.
@@ -139,19 +141,20 @@ impl Mailbox {
     }
 
     /// Both directions to every peer on one channel, in the order of [`index`].
-    pub fn endpoints(&self, peers: &[Reached], channel: u32) -> Vec<Endpoint> {
+    pub fn endpoints(&self, peers: &[Reached], channel: u32, protocol: Protocol) -> Vec<Endpoint> {
         let (me, own) = (self.shape.rank, self.memory.address());
         let mut all = Vec::with_capacity(peers.len() * ROLES);
         for (peer, there) in (0..).zip(peers) {
             let mine = |what| self.counter(there.address, me, channel, what);
             let theirs = |what| self.counter(own, peer, channel, what);
-            let slots = |base: Address, from| self.slots(base, from, channel);
-            let endpoint =
-                |mine: u64, theirs: u64, slots: u64| Endpoint { mine, theirs, slots, peer, reserved: 0 };
-            all.push(endpoint(mine(TAIL), theirs(HEAD), slots(there.address, me)));
-            all.push(endpoint(mine(HEAD), theirs(TAIL), slots(own, peer)));
-            all.push(endpoint(mine(SIGNALS), 0, 0));
-            all.push(endpoint(0, theirs(SIGNALS), 0));
+            let slots = |base: Address, from| self.slots(base, from, channel, protocol);
+            let mut endpoint = |role, mine: u64, theirs: u64, slots: u64| {
+                all.push(Endpoint { mine, theirs, slots, peer, role: image::role(role) });
+            };
+            endpoint(Role::Sender, mine(TAIL), theirs(HEAD), slots(there.address, me));
+            endpoint(Role::Receiver, mine(HEAD), theirs(TAIL), slots(own, peer));
+            endpoint(Role::Signaller, mine(SIGNALS), 0, 0);
+            endpoint(Role::Waiter, 0, theirs(SIGNALS), 0);
         }
         all
     }
@@ -161,9 +164,10 @@ impl Mailbox {
         base.plus((connection * COUNTERS + what) * LINE).0
     }
 
-    fn slots(&self, base: Address, from: u32, channel: u32) -> u64 {
+    fn slots(&self, base: Address, from: u32, channel: u32, protocol: Protocol) -> u64 {
         let connection = u64::from(from * self.shape.channels + channel);
-        base.plus(counter_bytes(&self.shape) + connection * fifo_bytes(&self.shape)).0
+        let before = connection * fifo_bytes(&self.shape) + fifo_offset(&self.shape, protocol);
+        base.plus(counter_bytes(&self.shape) + before).0
     }
 }
 
@@ -172,21 +176,26 @@ pub const ROLES: usize = 4;
 
 /// Place of an endpoint in a channel's table, the same for every program, since its count outlives them.
 pub fn index(role: Role, peer: u32) -> u16 {
-    let role = match role {
-        Role::Sender => 0,
-        Role::Receiver => 1,
-        Role::Signaller => 2,
-        Role::Waiter => 3,
-    };
-    peer as u16 * ROLES as u16 + role
+    peer as u16 * ROLES as u16 + image::role(role) as u16
 }
 
 fn counter_bytes(shape: &Shape) -> u64 {
     u64::from(shape.ranks * shape.channels) * COUNTERS * LINE
 }
 
+/// Bytes from one step of a connection's FIFO to the next.
+pub fn step_bytes(shape: &Shape, protocol: Protocol) -> u64 {
+    lines::step_bytes(&Fifo::of(protocol), shape.payload(protocol))
+}
+
+/// A connection has a FIFO for each protocol, one behind the other: what one leaves behind would be flags to another.
+fn fifo_offset(shape: &Shape, protocol: Protocol) -> u64 {
+    let before = Protocol::ALL.into_iter().take_while(|p| *p != protocol);
+    before.map(|p| u64::from(SLOTS) * step_bytes(shape, p)).sum()
+}
+
 fn fifo_bytes(shape: &Shape) -> u64 {
-    u64::from(SLOTS) * shape.slot_bytes
+    Protocol::ALL.into_iter().map(|p| u64::from(SLOTS) * step_bytes(shape, p)).sum()
 }
 
 fn unreachable_peer(rank: usize, why: &str) -> ExecError {

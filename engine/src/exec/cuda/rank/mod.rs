@@ -22,6 +22,7 @@ pub use port::{Abort, Port};
 use super::driver::{self, Device};
 use super::foreign::Visit;
 use crate::exec::ExecError;
+use crate::fifo::Protocol;
 use crate::plan::Algorithm;
 use crate::types::{Collective, DType, Rank, RedOp};
 
@@ -36,15 +37,34 @@ pub struct Shape {
     pub slot_bytes: u64,
 }
 
+/// Payload of a slot of lines: they are for short messages, and NCCL's LL has as much for 512 threads.
+const LINE_PAYLOAD: u64 = 32 << 10;
+
+impl Shape {
+    /// Payload bytes of a slot.
+    pub fn payload(&self, protocol: Protocol) -> u64 {
+        if protocol == Protocol::Simple { self.slot_bytes } else { self.slot_bytes.min(LINE_PAYLOAD) }
+    }
+}
+
 /// Which plan a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Schedule {
     Standard {
         algorithm: Algorithm,
         channels: u32,
+        protocol: Protocol,
     },
-    /// One that was given to the port before.
-    Given(usize),
+    /// One that was given to the port before, by the second.
+    Given(usize, Protocol),
+}
+
+impl Schedule {
+    pub fn protocol(&self) -> Protocol {
+        match *self {
+            Schedule::Standard { protocol, .. } | Schedule::Given(_, protocol) => protocol,
+        }
+    }
 }
 
 /// A collective on the caller's buffers, as all ranks call it.

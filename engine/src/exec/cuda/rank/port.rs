@@ -8,7 +8,7 @@ use std::time::Duration;
 use ringlab_kernels::Scope;
 
 use super::arena::Arena;
-use super::mailbox::{Card, Mailbox, ROLES, Reached};
+use super::mailbox::{Card, Mailbox, ROLES, Reached, step_bytes};
 use super::programs::{self, Laid, Scratch};
 use super::{Call, Factor, Message, Opening, Schedule, Shape, messages};
 use crate::exec::cuda::device::{self, DeviceInfo};
@@ -17,6 +17,7 @@ use crate::exec::cuda::foreign::{Event, ForeignStream, Visit};
 use crate::exec::cuda::image::{self, Params};
 use crate::exec::cuda::kernels::{self, RankLaunch};
 use crate::exec::{ExecError, Stall};
+use crate::fifo::Protocol;
 use crate::plan::{Plan, generate};
 use crate::types::{ChannelId, Collective, DType, Rank, RedOp};
 
@@ -31,6 +32,7 @@ struct Ready {
     threads: u32,
     tiles: u64,
     tile_bytes: u64,
+    protocol: Protocol,
     average: u32,
 }
 
@@ -74,7 +76,8 @@ pub struct Port {
     captured: bool,
     last: Event,
     last_stream: Option<ForeignStream>,
-    endpoints: Vec<Vec<image::Endpoint>>,
+    /// By protocol and channel.
+    endpoints: HashMap<Protocol, Vec<Vec<image::Endpoint>>>,
     counts: Memory,
     moved: Memory,
     rounds: Memory,
@@ -114,7 +117,11 @@ impl Port {
         let neighbours = cards.iter().filter(|card| card.device == own.device).count() as u32;
         let scope = if neighbours == shape.ranks { Scope::Device } else { Scope::System };
         let peers = mailbox.reach(cards)?;
-        let endpoints = (0..shape.channels).map(|channel| mailbox.endpoints(&peers, channel)).collect();
+        let endpoints = |protocol| {
+            let channels = 0..shape.channels;
+            (protocol, channels.map(|channel| mailbox.endpoints(&peers, channel, protocol)).collect())
+        };
+        let endpoints = Protocol::ALL.into_iter().map(endpoints).collect();
         let table = u64::from(shape.ranks) * ROLES as u64;
         let words = |count: u64| Memory::zeroed(&device, count * 8);
         Ok(Port {
@@ -177,10 +184,11 @@ impl Port {
             None => {
                 let plan = self.plan(schedule, collective)?;
                 let scratch = self.scratch(&plan)?;
-                let laid = programs::collective(&self.shape, &plan, call, scratch, &self.endpoints)
+                let endpoints = &self.endpoints[&schedule.protocol()];
+                let laid = programs::collective(&self.shape, &plan, call, scratch, endpoints)
                     .map_err(ExecError::Refused)?;
                 let average = if op == RedOp::Avg && collective.reduces() { self.shape.ranks } else { 0 };
-                self.prepare(key, &laid, dtype, op, average)?
+                self.prepare(key, &laid, (dtype, op), schedule.protocol(), average)?
             }
         };
         let base = |address: u64| address - address % 16;
@@ -200,7 +208,7 @@ impl Port {
     ///
     /// # Errors
     /// Refused when it is for other ranks or more channels than the port has.
-    pub fn give(&mut self, plan: &Plan) -> Result<Schedule, ExecError> {
+    pub fn give(&mut self, plan: &Plan, protocol: Protocol) -> Result<Schedule, ExecError> {
         if plan.ranks != self.shape.ranks || plan.channels > self.shape.channels {
             return Err(ExecError::Refused(format!(
                 "the plan is for {} ranks and {} channels, the communicator has {} and at most {}",
@@ -208,19 +216,20 @@ impl Port {
             )));
         }
         let known = self.given.iter().position(|given| **given == *plan);
-        Ok(Schedule::Given(known.unwrap_or_else(|| {
+        let number = known.unwrap_or_else(|| {
             self.given.push(Arc::new(plan.clone()));
             self.given.len() - 1
-        })))
+        });
+        Ok(Schedule::Given(number, protocol))
     }
 
     fn plan(&self, schedule: Schedule, collective: Collective) -> Result<Arc<Plan>, ExecError> {
         match schedule {
-            Schedule::Standard { algorithm, channels } => {
+            Schedule::Standard { algorithm, channels, .. } => {
                 let plan = generate(algorithm, collective, self.shape.ranks, channels);
                 plan.map(Arc::new).map_err(|why| ExecError::Refused(why.to_string()))
             }
-            Schedule::Given(number) => match self.given.get(number) {
+            Schedule::Given(number, _) => match self.given.get(number) {
                 Some(plan) if plan.collective == collective => Ok(plan.clone()),
                 Some(plan) => Err(ExecError::Refused(format!(
                     "plan {number} is for {}, not for {}",
@@ -242,9 +251,9 @@ impl Port {
         let ready = match self.ready.get(&key) {
             Some(ready) => ready.clone(),
             None => {
-                let laid =
-                    messages::messages(&self.shape, all, &self.endpoints).map_err(ExecError::Refused)?;
-                self.prepare(key, &laid, unit(all), RedOp::Sum, 0)?
+                let laid = messages::messages(&self.shape, all, &self.endpoints[&Protocol::Simple])
+                    .map_err(ExecError::Refused)?;
+                self.prepare(key, &laid, (unit(all), RedOp::Sum), Protocol::Simple, 0)?
             }
         };
         self.launch(&ready, [0; 3], None, stream)
@@ -265,11 +274,11 @@ impl Port {
         &mut self,
         key: Key,
         laid: &Laid,
-        dtype: DType,
-        op: RedOp,
+        (dtype, op): (DType, RedOp),
+        protocol: Protocol,
         average: u32,
     ) -> Result<Arc<Ready>, ExecError> {
-        let function = kernels::interpreter(&self.device, &self.info, dtype, op, self.scope)?;
+        let function = kernels::interpreter(&self.device, &self.info, dtype, op, protocol, self.scope)?;
         if op == RedOp::PreMulSum {
             // Now, as nothing is loaded once a peer's kernel waits for this rank's.
             kernels::multiplier(&self.device, &self.info, dtype)?;
@@ -301,6 +310,7 @@ impl Port {
             threads,
             tiles: laid.tiles,
             tile_bytes: laid.tile_bytes,
+            protocol,
             average,
         });
         self.ready.insert(key, ready.clone());
@@ -350,7 +360,8 @@ impl Port {
             spans: ready.spans,
             tiles: ready.tiles,
             tile: ready.tile_bytes,
-            slot: self.shape.slot_bytes,
+            slot: step_bytes(&self.shape, ready.protocol),
+            slice: ready.tile_bytes,
             deadline_ns: u64::try_from(self.deadline.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2),
             abort: self.abort.address()?,
             halted: self.halted.address().0,
@@ -375,6 +386,8 @@ impl Port {
             endpoints_per_block: self.shape.ranks * ROLES as u32,
             program_fits: 1,
             relocates: 1,
+            slices: 1,
+            slice_steps: 1,
             reserved: 0,
         };
         let launch =

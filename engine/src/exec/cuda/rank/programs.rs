@@ -50,7 +50,8 @@ pub fn collective(
     let size = call.dtype.size();
     let lens = SliceLens::new(call.block, size, plan.chunks, plan.channels);
     let slices = slices::infer(&programs, &lens)?;
-    let layout = Layout::new(call.block, size, plan.chunks, plan.channels, shape.slot_bytes as usize);
+    let payload = shape.payload(call.schedule.protocol());
+    let layout = Layout::new(call.block, size, plan.chunks, plan.channels, payload as usize);
     let places = Places {
         shape,
         plan,
@@ -84,7 +85,7 @@ pub fn collective(
         image,
         blocks: plan.channels,
         tiles: layout.tiles(),
-        tile_bytes: shape.slot_bytes,
+        tile_bytes: payload,
         longest_tile: layout.tile_elems() * size as u64,
     })
 }

@@ -150,7 +150,11 @@ fn call_one(
     let output = other.as_ref().unwrap_or(&main);
     let call = Call {
         collective,
-        schedule: Schedule::Standard { algorithm, channels: 1 + (seed % 4) as u32 },
+        schedule: Schedule::Standard {
+            algorithm,
+            channels: 1 + (seed % 4) as u32,
+            protocol: Protocol::ALL[(seed % 3) as usize],
+        },
         block,
         dtype,
         op,
