@@ -14,6 +14,8 @@ pub mod fifo;
 #[cfg(feature = "native")]
 mod fp8;
 pub mod plan;
+#[cfg(feature = "native")]
+mod random;
 pub mod sim;
 pub mod text;
 pub mod trace;

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use ringlab_kernels::Scope;
 use serde::{Deserialize, Serialize};
 
 use super::bootstrap::{Bootstrap, Options};
-use super::choice;
+use super::choice::{Choices, Chosen, Situation, Terms, Wishes};
 use super::debug::log;
 use super::error::CommError;
 use super::fingerprint::{self, Fingerprint};
@@ -20,8 +21,9 @@ use super::watch::{Event, Failure};
 use crate::exec::ExecError;
 use crate::exec::cuda::ForeignStream;
 use crate::exec::cuda::rank::{Abort, Call, Card, Factor, Message, Opening, Port, Schedule, Shape, Way};
-use crate::fifo::Protocol;
-use crate::types::{Collective, Rank, RedOp};
+use crate::random;
+use crate::tuner::Choice;
+use crate::types::{Collective, DType, Rank, RedOp};
 
 /// How often a stopped kernel is looked for. With the news travelling over sockets it stays well under a second.
 const WATCH_EVERY: Duration = Duration::from_millis(100);
@@ -51,6 +53,7 @@ struct Shared {
     bootstrap: Bootstrap,
     /// `None` once the rank has left.
     port: Mutex<Option<Port>>,
+    choices: Mutex<Choices>,
     abort: Abort,
     recorder: Arc<FlightRecorder>,
     finalized: AtomicBool,
@@ -65,6 +68,7 @@ struct Shared {
 struct Introduction {
     card: Card,
     identity: [u8; 16],
+    terms: Terms,
 }
 
 impl Communicator {
@@ -87,10 +91,13 @@ impl Communicator {
 
     fn over(bootstrap: Bootstrap, device: u32, config: Config) -> Result<Communicator, CommError> {
         let (rank, ranks) = (bootstrap.rank(), bootstrap.ranks());
+        let wishes = Wishes::new(&config)?;
         let channels = config.max_channels;
         let opening =
             Opening::new(device, Shape { rank: rank.0, ranks, channels, slot_bytes: config.slot_bytes })?;
-        let own = Introduction { card: opening.card()?, identity: identity()? };
+        let identity =
+            random::bytes().map_err(|why| CommError::System(format!("cannot name a communicator: {why}")))?;
+        let own = Introduction { card: opening.card()?, identity, terms: wishes.terms(&config) };
         let own =
             serde_json::to_vec(&own).map_err(|why| CommError::System(format!("writing a card: {why}")))?;
         let all = bootstrap.allgather(&own, config.setup_deadline)?;
@@ -102,11 +109,15 @@ impl Communicator {
         };
         let all = all.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
         let identity = all[0].identity;
-        let cards: Vec<Card> = all.into_iter().map(|introduction| introduction.card).collect();
+        let (cards, terms): (Vec<Card>, Vec<Terms>) =
+            all.into_iter().map(|introduction| (introduction.card, introduction.terms)).unzip();
+        Terms::compare(&terms)?;
         let here = cards.iter().filter(|card| card.is_of_process_of(&cards[rank.index()])).count();
         let port = opening.connect(&cards, config.deadline)?;
         // Whoever could not connect is known now, not at the first operation.
-        bootstrap.barrier(config.setup_deadline)?;
+        let resident = agree(&bootstrap, port.resident_channels(), config.setup_deadline)?;
+        let situation = situation(&port, ranks, resident);
+        let choices = Choices::new(wishes, &config, &situation, rank)?;
         let abort = port.abort().clone();
         let recorder = Arc::new(FlightRecorder::new(rank, RECORDED_CALLS));
         let (stop, black_box) = (abort.clone(), recorder.clone());
@@ -124,6 +135,7 @@ impl Communicator {
             config,
             bootstrap,
             port: Mutex::new(Some(port)),
+            choices: Mutex::new(choices),
             abort,
             recorder,
             finalized: AtomicBool::new(false),
@@ -158,7 +170,7 @@ impl Communicator {
         let shared = &self.shared;
         shared.alive()?;
         let sequences: Vec<u64> = ops.iter().map(|op| shared.recorder.enqueued(op)).collect();
-        let queued = self.queue(ops, stream);
+        let queued = self.queue(ops, &sequences, stream);
         for sequence in sequences {
             match &queued {
                 Ok(()) => shared.recorder.launched(sequence),
@@ -168,19 +180,21 @@ impl Communicator {
         queued
     }
 
-    fn queue(&self, ops: &[Operation], stream: ForeignStream) -> Result<(), CommError> {
+    fn queue(&self, ops: &[Operation], sequences: &[u64], stream: ForeignStream) -> Result<(), CommError> {
         let shared = &self.shared;
         if shared.config.check_mismatch {
             shared.compare(ops)?;
         }
         let mut port = shared.port();
         let port = port.as_mut().ok_or_else(left)?;
-        let resident = port.resident_channels();
         let mut calls = Vec::new();
         let mut messages = Vec::new();
-        for op in ops {
-            match self.prepared(op, resident)? {
-                Prepared::Call(call) => calls.push(call),
+        for (op, sequence) in ops.iter().zip(sequences) {
+            match self.prepared(op)? {
+                Prepared::Call(call, chosen) => {
+                    shared.recorder.planned(*sequence, chosen);
+                    calls.push(call);
+                }
                 Prepared::Message(message) => messages.push(message),
                 Prepared::Nothing => {}
             }
@@ -194,7 +208,7 @@ impl Communicator {
         Ok(())
     }
 
-    fn prepared(&self, op: &Operation, resident: u32) -> Result<Prepared, CommError> {
+    fn prepared(&self, op: &Operation) -> Result<Prepared, CommError> {
         let (rank, ranks) = (self.shared.rank, self.shared.ranks);
         let peer_exists = |peer: Rank| {
             if peer.0 < ranks {
@@ -225,9 +239,9 @@ impl Communicator {
                 }
                 let bytes = block * dtype.size() as u64;
                 let in_place = is_in_place(collective, rank, send, recv, bytes);
-                let (algorithm, channels) =
-                    choice::choose(collective, ranks, bytes, &self.shared.config, resident);
-                let schedule = Schedule::Standard { algorithm, channels, protocol: Protocol::Simple };
+                let chosen = self.shared.choices().choose(collective, bytes)?;
+                let Chosen { algorithm, protocol, channels } = chosen;
+                let schedule = Schedule::Standard { algorithm, channels, protocol };
                 let (input, output) = (send, recv);
                 // With a factor, a sum is a pre-multiplied one.
                 let op = if factor.is_some() { RedOp::PreMulSum } else { op };
@@ -236,9 +250,17 @@ impl Communicator {
                     Scalar::Device(at) => Factor::Device(at),
                 });
                 let call = Call { collective, schedule, block, dtype, op, factor, input, output, in_place };
-                Ok(Prepared::Call(call))
+                Ok(Prepared::Call(call, chosen))
             }
         }
+    }
+
+    /// What the tuner chooses for a collective with blocks of so many elements, among what, and why.
+    ///
+    /// # Errors
+    /// [`CommError::InvalidUsage`] when the overrides leave nothing that can run.
+    pub fn explain(&self, collective: Collective, block: u64, dtype: DType) -> Result<Choice, CommError> {
+        self.shared.choices().explain(collective, block * dtype.size() as u64)
     }
 
     pub fn config(&self) -> &Config {
@@ -310,7 +332,7 @@ impl Communicator {
 }
 
 enum Prepared {
-    Call(Call),
+    Call(Call, Chosen),
     Message(Message),
     Nothing,
 }
@@ -318,6 +340,10 @@ enum Prepared {
 impl Shared {
     fn port(&self) -> MutexGuard<'_, Option<Port>> {
         self.port.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn choices(&self) -> MutexGuard<'_, Choices> {
+        self.choices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn alive(&self) -> Result<(), CommError> {
@@ -450,11 +476,26 @@ fn is_in_place(collective: Collective, rank: Rank, send: u64, recv: u64, block_b
             == recv.wrapping_sub(u64::from(output) * block_bytes)
 }
 
-fn identity() -> Result<[u8; 16], CommError> {
-    let mut bytes = [0; 16];
-    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())
-        .map_err(|why| CommError::System(format!("no random bytes for a communicator: {why}")))?;
-    Ok(bytes)
+/// The fewest channels that run together on any rank's device. Returns when all ranks have told theirs.
+fn agree(bootstrap: &Bootstrap, mine: u32, deadline: Duration) -> Result<u32, CommError> {
+    let all = bootstrap.allgather(&mine.to_le_bytes(), deadline)?;
+    let read = |(rank, bytes): (u32, &Vec<u8>)| {
+        <[u8; 4]>::try_from(bytes.as_slice()).map(u32::from_le_bytes).map_err(|_| CommError::Remote {
+            rank: Rank(rank),
+            why: format!(
+                "{} bytes instead of a number of channels; run the same build in all ranks",
+                bytes.len()
+            ),
+        })
+    };
+    let all = (0..).zip(&all).map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(all.into_iter().min().unwrap_or(mine))
+}
+
+/// What the tuner has to know of a rank's place.
+fn situation(port: &Port, ranks: u32, resident: u32) -> Situation {
+    let (_, info, scope) = port.device();
+    Situation { ranks, device: info.name.clone(), one_device: scope == Scope::Device, resident }
 }
 
 fn left() -> CommError {

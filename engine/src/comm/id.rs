@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use super::error::CommError;
 use super::{env, interface, root};
+use crate::random;
 
 /// Magic, version, flags, the root's address and a secret; zeros; a checksum. Who knows the id may join: the secret travels in the
 /// clear, as NCCL's does, and keeps out strangers and mistakes, not an eavesdropper.
@@ -43,9 +44,8 @@ impl UniqueId {
 
     /// As [`UniqueId::create`], listening at this address whatever the environment says.
     pub(super) fn create_at(address: SocketAddr) -> Result<UniqueId, CommError> {
-        let mut secret = [0; 16];
-        rustix::rand::getrandom(&mut secret[..], rustix::rand::GetRandomFlags::empty())
-            .map_err(|why| CommError::System(format!("no random bytes for a unique id: {why}")))?;
+        let secret =
+            random::bytes().map_err(|why| CommError::System(format!("cannot make a unique id: {why}")))?;
         let listener = root::listen(address)?;
         let at = listener.local_addr().map_err(|why| {
             CommError::System(format!("the root at {address} does not know its own address: {why}"))

@@ -7,7 +7,7 @@
 
 mod bootstrap;
 mod calls;
-#[cfg(feature = "cuda")]
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only ranks on GPUs choose, as yet"))]
 mod choice;
 mod client;
 #[cfg(feature = "cuda")]
@@ -32,6 +32,7 @@ mod watch;
 mod wire;
 
 pub use bootstrap::{Bootstrap, Options};
+pub use choice::Chosen;
 #[cfg(feature = "cuda")]
 pub use communicator::Communicator;
 pub use error::CommError;

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::error::CommError;
+use crate::random;
 
 const CONTROL: &str = "nvidia-cuda-mps-control";
 
@@ -78,9 +79,8 @@ fn find(folders: &[PathBuf]) -> Option<PathBuf> {
 
 /// The service's pipes need a short path of its own.
 fn folder() -> Result<PathBuf, CommError> {
-    let mut token = [0u8; 6];
-    rustix::rand::getrandom(&mut token[..], rustix::rand::GetRandomFlags::empty())
-        .map_err(|why| CommError::System(format!("no random bytes for a folder's name: {why}")))?;
+    let token: [u8; 6] =
+        random::bytes().map_err(|why| CommError::System(format!("cannot name a folder: {why}")))?;
     let name: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
     let folder = std::env::temp_dir().join(format!("ringlab-mps-{name}"));
     std::fs::create_dir(&folder)

@@ -1,9 +1,11 @@
 //! What a rank asks of its communicator.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::error::CommError;
 use crate::plan::MAX_CHANNELS;
+use crate::tuner::Overrides;
 use crate::types::{Collective, DType, Rank, RedOp};
 
 /// One call. Addresses are of device memory, counts in elements.
@@ -56,6 +58,10 @@ pub struct Config {
     pub slot_bytes: u64,
     /// Compare what all ranks ask for before any data moves, at the price of a round over sockets per operation.
     pub check_mismatch: bool,
+    /// What stands above the tuner's own choice; nothing here means the variables of this process.
+    pub overrides: Option<Overrides>,
+    /// The tuner's profile; nothing here means the one that `RINGLAB_TUNER_PROFILE` names, else one that comes with the engine.
+    pub profile: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -67,6 +73,8 @@ impl Default for Config {
             max_channels: 16,
             slot_bytes: 128 << 10,
             check_mismatch: false,
+            overrides: None,
+            profile: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
+use super::choice::Chosen;
 use super::operation::Operation;
 use crate::types::{DType, Rank, RedOp};
 
@@ -51,6 +52,9 @@ pub struct Record {
     pub root: Option<Rank>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<Rank>,
+    /// How it is carried out, for a collective that moves something.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Chosen>,
     pub state: CallState,
     pub enqueued_ns: u64,
     pub launched_ns: Option<u64>,
@@ -126,6 +130,11 @@ impl FlightRecorder {
         let sequence = record.sequence;
         ring.records.push_back(record);
         sequence
+    }
+
+    /// It will be carried out so.
+    pub fn planned(&self, sequence: u64, chosen: Chosen) {
+        self.change(sequence, |record| record.chosen = Some(chosen));
     }
 
     pub fn launched(&self, sequence: u64) {
@@ -239,6 +248,9 @@ impl Record {
         if let Some(peer) = self.peer {
             write!(f, " peer {peer}")?;
         }
+        if let Some(Chosen { algorithm, protocol, channels }) = self.chosen {
+            write!(f, " by {algorithm} {protocol}/{channels}")?;
+        }
         write!(f, " {} at {} us", self.state.name(), self.enqueued_ns / 1000)?;
         if let Some(launched) = self.launched_ns {
             write!(f, ", launched +{} us", (launched - self.enqueued_ns) / 1000)?;
@@ -271,6 +283,7 @@ fn blank(operation: &Operation) -> Record {
         count,
         root,
         peer,
+        chosen: None,
         state: CallState::Enqueued,
         enqueued_ns: 0,
         launched_ns: None,
@@ -286,6 +299,8 @@ fn nanos(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fifo::Protocol;
+    use crate::plan::Algorithm;
     use crate::types::Collective;
 
     fn broadcast(count: u64) -> Operation {
@@ -306,6 +321,8 @@ mod tests {
         let first = recorder.enqueued(&broadcast(7));
         let second =
             recorder.enqueued(&Operation::Send { to: Rank(3), buffer: 0, count: 5, dtype: DType::I32 });
+        let (algorithm, protocol) = (Algorithm::Ring, Protocol::Ll);
+        recorder.planned(first, Chosen { algorithm, protocol, channels: 3 });
         recorder.launched(first);
         recorder.done(first);
         recorder.failed(second, "rank 3 is gone");
@@ -314,7 +331,7 @@ mod tests {
         assert!(records[0].enqueued_ns <= records[0].launched_ns.unwrap());
         assert!(records[0].launched_ns <= records[0].ended_ns);
         let text = recorder.to_string();
-        assert!(text.contains("#0 broadcast count 7 half root 2 done"), "{text}");
+        assert!(text.contains("#0 broadcast count 7 half root 2 by ring LL/3 done"), "{text}");
         assert!(
             text.contains("#1 send count 5 int32 peer 3 failed") && text.contains("rank 3 is gone"),
             "{text}"

@@ -17,5 +17,5 @@ pub use self::fit::{FitError, Sample};
 pub use self::overrides::{List, OverrideError, Overrides};
 pub use self::profile::{Domain, Entry, Origin, Profile, ProfileError, Segment};
 pub use self::rules::{RuleError, Rules};
-pub use self::select::{Query, SelectError, Tuner};
+pub use self::select::{Query, RULE_OF_THUMB, RuleOfThumb, SelectError, Tuner};
 pub use crate::fifo::Protocol;

@@ -14,6 +14,8 @@ pub const MIN_NCHANNELS: &str = "RINGLAB_MIN_NCHANNELS";
 pub const MAX_NCHANNELS: &str = "RINGLAB_MAX_NCHANNELS";
 pub const NTHREADS: &str = "RINGLAB_NTHREADS";
 pub const TUNER_FILE: &str = "RINGLAB_TUNER_FILE";
+/// A profile as `ringlab-perf --tune-report --save-profile` writes it, for communicators.
+pub const TUNER_PROFILE: &str = "RINGLAB_TUNER_PROFILE";
 
 /// A list of names with NCCL 2.22's syntax (`parseList` in src/graph/tuning.cc): names between commas, in any case, empty ones skipped;
 /// a `^` in front of the whole list turns it into "all but these".
@@ -50,7 +52,7 @@ impl std::fmt::Display for List {
 }
 
 /// Everything that overrides a profile. `Default` overrides nothing.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Overrides {
     pub algorithms: Option<List>,
     pub protocols: Option<List>,

@@ -15,8 +15,10 @@ pub const VERSION: u32 = 1;
 pub enum Domain {
     /// Ranks are threads of one process.
     Cpu,
-    /// All ranks share one GPU: no wire is crossed.
+    /// All ranks share one GPU, in one launch: no wire is crossed.
     SharedGpu,
+    /// All ranks share one GPU, and each launches for itself, as in a communicator.
+    SharedGpuRanks,
 }
 
 impl Domain {
@@ -24,20 +26,22 @@ impl Domain {
         match self {
             Domain::Cpu => "cpu",
             Domain::SharedGpu => "shared_gpu",
+            Domain::SharedGpuRanks => "shared_gpu_ranks",
         }
     }
 
     pub const fn backend(self) -> Backend {
         match self {
             Domain::Cpu => Backend::Cpu,
-            Domain::SharedGpu => Backend::Cuda,
+            Domain::SharedGpu | Domain::SharedGpuRanks => Backend::Cuda,
         }
     }
 
     /// Protocols the back end has.
     pub const fn protocols(self) -> &'static [Protocol] {
         match self {
-            Domain::Cpu | Domain::SharedGpu => &[Protocol::Simple],
+            Domain::Cpu => &[Protocol::Simple],
+            Domain::SharedGpu | Domain::SharedGpuRanks => &Protocol::ALL,
         }
     }
 
@@ -45,7 +49,7 @@ impl Domain {
     pub const fn default_channels(self) -> u32 {
         match self {
             Domain::Cpu => 1,
-            Domain::SharedGpu => 16,
+            Domain::SharedGpu | Domain::SharedGpuRanks => 16,
         }
     }
 }
@@ -174,6 +178,20 @@ pub(super) fn collectives() -> Vec<&'static str> {
 }
 
 impl Profile {
+    /// One that holds nothing.
+    pub(super) fn empty(domain: Domain) -> Profile {
+        let none = || String::from("none");
+        let origin = Origin {
+            device: none(),
+            driver: none(),
+            date: none(),
+            command: none(),
+            commit: None,
+            conditions: String::new(),
+        };
+        Profile { version: VERSION, name: none(), domain, origin, entries: Vec::new() }
+    }
+
     /// Whether the figures can be used; a profile that was read must pass before anything else is done with it.
     ///
     /// # Errors

@@ -11,6 +11,9 @@ use crate::plan::{self, Algorithm, MAX_CHANNELS};
 use crate::text::{Lang, Text};
 use crate::types::{Collective, Rank};
 
+/// Named in a choice in place of a profile.
+pub const RULE_OF_THUMB: &str = "rule of thumb";
+
 /// One operation to decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Query {
@@ -45,8 +48,21 @@ pub struct Tuner {
     profile: Profile,
     overrides: Overrides,
     ranks: u32,
-    /// What [`plan::generate`] refuses here, by algorithm and collective: asked once, so that a choice costs no planning.
-    refusals: BTreeMap<(Algorithm, &'static str), Text>,
+    /// What cannot run here, by algorithm and collective: asked once, so that a choice costs no planning.
+    refusals: BTreeMap<(Algorithm, &'static str), Gate>,
+    /// Fewest and most channels there can be, whatever is asked for.
+    limits: (u32, u32),
+    /// Why the profile is empty, where it is.
+    unmeasured: Option<Text>,
+}
+
+/// What to take where nothing was measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleOfThumb {
+    /// The first of these that may run.
+    pub order: Vec<Algorithm>,
+    pub channels: u32,
+    pub why: Text,
 }
 
 impl Tuner {
@@ -54,6 +70,28 @@ impl Tuner {
     /// When the profile cannot be used or an override asks for what the back end does not have.
     pub fn new(profile: Profile, overrides: Overrides, ranks: u32) -> Result<Tuner, SelectError> {
         profile.check()?;
+        Tuner::of(profile, overrides, ranks, None)
+    }
+
+    /// A tuner without a profile, for [`Tuner::choose_or`]; `why` there is none.
+    ///
+    /// # Errors
+    /// When an override asks for what the back end does not have.
+    pub fn unmeasured(
+        domain: Domain,
+        overrides: Overrides,
+        ranks: u32,
+        why: Text,
+    ) -> Result<Tuner, SelectError> {
+        Tuner::of(Profile::empty(domain), overrides, ranks, Some(why))
+    }
+
+    fn of(
+        profile: Profile,
+        overrides: Overrides,
+        ranks: u32,
+        unmeasured: Option<Text>,
+    ) -> Result<Tuner, SelectError> {
         if let Some(threads) = overrides.threads {
             return Err(SelectError::Threads { threads, domain: profile.domain });
         }
@@ -61,11 +99,26 @@ impl Tuner {
         for collective in Collective::all(Rank(0)) {
             for algorithm in Algorithm::ALL {
                 if let Err(why) = plan::generate(algorithm, collective, ranks, 1) {
-                    refusals.insert((algorithm, collective.name()), why.text());
+                    refusals.insert((algorithm, collective.name()), Gate::new("no_plan", why.text()));
                 }
             }
         }
-        Ok(Tuner { profile, overrides, ranks, refusals })
+        let limits = (1, MAX_CHANNELS);
+        Ok(Tuner { profile, overrides, ranks, refusals, limits, unmeasured })
+    }
+
+    /// Rules out an algorithm that has a plan but cannot run where this tuner chooses for.
+    pub fn exclude(&mut self, algorithm: Algorithm, collective: Collective, gate: Gate) {
+        self.refusals.entry((algorithm, collective.name())).or_insert(gate);
+    }
+
+    /// Bounds that stand above profile and overrides: what a device can hold at once.
+    ///
+    /// # Panics
+    /// When there are none in between.
+    pub fn limit_channels(&mut self, fewest: u32, most: u32) {
+        assert!((1..=most).contains(&fewest) && most <= MAX_CHANNELS, "{fewest} to {most} channels");
+        self.limits = (fewest, most);
     }
 
     pub fn profile(&self) -> &Profile {
@@ -77,12 +130,26 @@ impl Tuner {
     /// # Errors
     /// When the overrides leave nothing that can run, or leave several of which none has a price.
     pub fn choose(&self, query: Query) -> Result<Choice, SelectError> {
+        self.decide(query, None)
+    }
+
+    /// As [`Tuner::choose`], but where what may run has no price the rule decides, and the choice says so.
+    ///
+    /// # Errors
+    /// When the overrides leave nothing that can run.
+    pub fn choose_or(&self, query: Query, rule: &RuleOfThumb) -> Result<Choice, SelectError> {
+        self.decide(query, Some(rule))
+    }
+
+    fn decide(&self, query: Query, thumb: Option<&RuleOfThumb>) -> Result<Choice, SelectError> {
         let collective = query.collective.name();
+        let unmeasured = thumb.map_or(self.profile.domain.default_channels(), |thumb| thumb.channels);
         let rule = self.overrides.rules.find(collective, self.ranks, query.bytes);
         let mut candidates = Vec::new();
         for algorithm in Algorithm::ALL {
             for protocol in self.profile.domain.protocols() {
-                for (channels, measured) in self.channels(algorithm, *protocol, collective, rule) {
+                for (channels, measured) in self.channels(algorithm, *protocol, collective, rule, unmeasured)
+                {
                     let mut candidate = Candidate::new(algorithm.name(), protocol.name());
                     candidate.channels = Some(channels);
                     candidate.gates = self.gates(algorithm, *protocol, collective, rule);
@@ -100,13 +167,27 @@ impl Tuner {
                 }
             }
         }
-        let chosen = self.pick(&candidates, query)?;
+        let (chosen, by_thumb) = match (self.pick(&candidates, query, thumb.is_some()), thumb) {
+            (Err(SelectError::NoFigures { known, .. }), Some(thumb)) => {
+                let chosen = follow(thumb, &candidates).expect("several may run");
+                (chosen, Some(self.why_thumb(thumb, query, &known)))
+            }
+            (picked, _) => (picked?, None),
+        };
+        let mut why = self.why(&candidates, chosen, rule);
+        let profile = match (&by_thumb, &self.unmeasured) {
+            (None, None) => format!("{} ({})", self.profile.name, self.profile.origin.device),
+            _ => RULE_OF_THUMB.into(),
+        };
+        if let Some(thumb) = by_thumb {
+            why = thumb;
+        }
         Ok(Choice {
-            profile: format!("{} ({})", self.profile.name, self.profile.origin.device),
+            profile,
             collective: collective.into(),
             ranks: self.ranks,
             bytes: query.bytes,
-            why: self.why(&candidates, chosen, rule),
+            why,
             launched: Launched {
                 channels: candidates[chosen].channels.unwrap_or(self.profile.domain.default_channels()),
                 threads: None,
@@ -119,7 +200,7 @@ impl Tuner {
         })
     }
 
-    fn pick(&self, candidates: &[Candidate], query: Query) -> Result<usize, SelectError> {
+    fn pick(&self, candidates: &[Candidate], query: Query, has_rule: bool) -> Result<usize, SelectError> {
         let collective = query.collective.name();
         let left: Vec<usize> = (0..candidates.len()).filter(|&at| candidates[at].may_run()).collect();
         let priced =
@@ -136,11 +217,12 @@ impl Tuner {
             }),
             // The only one left needs no price, and with one rank all are the same copy.
             [only] => Ok(only),
-            [first, ..] if self.ranks == 1 => Ok(first),
+            [first, ..] if self.ranks == 1 && !has_rule => Ok(first),
             _ => {
                 let known: Vec<String> =
                     self.profile.ranks(collective).iter().map(|ranks| format!("{ranks} ranks")).collect();
-                let names: Vec<&str> = left.iter().map(|&at| candidates[at].algorithm.as_str()).collect();
+                let mut names: Vec<&str> = left.iter().map(|&at| candidates[at].algorithm.as_str()).collect();
+                names.dedup();
                 Err(SelectError::NoFigures {
                     profile: self.profile.name.clone(),
                     collective: collective.into(),
@@ -159,6 +241,7 @@ impl Tuner {
         protocol: Protocol,
         collective: &str,
         rule: Option<&Rule>,
+        unmeasured: u32,
     ) -> Vec<(u32, Option<u32>)> {
         let mut measured: Vec<u32> =
             self.entries(algorithm, protocol, collective).map(|entry| entry.channels).collect();
@@ -167,13 +250,15 @@ impl Tuner {
         let low = self.overrides.min_channels.unwrap_or(1);
         let high = self.overrides.max_channels.unwrap_or(MAX_CHANNELS);
         let (low, high) = rule.and_then(|rule| rule.channels).map_or((low, high), |n| (n, n));
+        let (fewest, most) = self.limits;
+        let (low, high) = (low.clamp(fewest, most), high.clamp(fewest, most));
         let within: Vec<_> =
             measured.iter().filter(|n| (low..=high).contains(*n)).map(|n| (*n, Some(*n))).collect();
         if !within.is_empty() {
             return within;
         }
         let nearest = measured.iter().copied().min_by_key(|n| n.abs_diff((*n).clamp(low, high)));
-        let channels = nearest.unwrap_or(self.profile.domain.default_channels()).clamp(low, high);
+        let channels = nearest.unwrap_or(unmeasured).clamp(low, high);
         vec![(channels, nearest)]
     }
 
@@ -236,9 +321,7 @@ impl Tuner {
         rule: Option<&Rule>,
     ) -> Vec<Gate> {
         let mut gates = Vec::new();
-        if let Some(why) = self.refusals.get(&(algorithm, collective)) {
-            gates.push(Gate::new("no_plan", why.clone()));
-        }
+        gates.extend(self.refusals.get(&(algorithm, collective)).cloned());
         let lists = [
             (ALGO, &self.overrides.algorithms, algorithm.name()),
             (PROTO, &self.overrides.protocols, protocol.name()),
@@ -283,6 +366,22 @@ impl Tuner {
         gates
     }
 
+    fn why_thumb(&self, thumb: &RuleOfThumb, query: Query, known: &str) -> Text {
+        let none = self.unmeasured.clone().unwrap_or_else(|| {
+            let (name, collective, ranks) = (&self.profile.name, query.collective.name(), self.ranks);
+            Text::new(
+                format!("测量档案“{name}”没有 {ranks} 个 rank 的 {collective}（它有：{known}）"),
+                format!(
+                    "the profile `{name}` has no figures for {collective} on {ranks} ranks (it has {known})"
+                ),
+            )
+        });
+        Text::new(
+            format!("{}，因此按经验规则选择：{}", none.zh, thumb.why.zh),
+            format!("{}, so a rule of thumb decides: {}", none.en, thumb.why.en),
+        )
+    }
+
     fn why(&self, candidates: &[Candidate], chosen: usize, rule: Option<&Rule>) -> Text {
         let mut forced = Vec::new();
         let lists = [(ALGO, &self.overrides.algorithms), (PROTO, &self.overrides.protocols)];
@@ -312,6 +411,16 @@ impl Tuner {
     }
 }
 
+/// In the rule's order what may run, whole slots before lines.
+fn follow(thumb: &RuleOfThumb, candidates: &[Candidate]) -> Option<usize> {
+    let place = |candidate: &Candidate| {
+        let named = thumb.order.iter().position(|algorithm| algorithm.name() == candidate.algorithm);
+        (named.unwrap_or(thumb.order.len()), candidate.protocol != Protocol::Simple.name())
+    };
+    let left = candidates.iter().enumerate().filter(|(_, candidate)| candidate.may_run());
+    left.min_by_key(|(_, candidate)| place(candidate)).map(|(at, _)| at)
+}
+
 /// Each reason once: what was ruled out by a variable, and what cannot run whatever is set.
 fn reasons(candidates: &[Candidate]) -> Vec<String> {
     let mut reasons = Vec::new();
@@ -319,7 +428,7 @@ fn reasons(candidates: &[Candidate]) -> Vec<String> {
         for gate in &candidate.gates {
             let reason = gate.clause(Lang::En);
             let reason = match gate.code {
-                "no_plan" => format!("{}: {reason}", candidate.algorithm),
+                "no_plan" | "port" => format!("{}: {reason}", candidate.algorithm),
                 _ => reason.to_owned(),
             };
             if !reasons.contains(&reason) {

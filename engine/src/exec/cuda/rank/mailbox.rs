@@ -55,16 +55,12 @@ pub struct Reached {
 }
 
 fn process() -> Result<&'static [u8], ExecError> {
-    static TOKEN: OnceLock<Option<[u8; 16]>> = OnceLock::new();
-    let token = TOKEN.get_or_init(|| {
-        let mut token = [0; 16];
-        let got = rustix::rand::getrandom(&mut token, rustix::rand::GetRandomFlags::empty());
-        (got == Ok(token.len())).then_some(token)
-    });
-    token.as_ref().map(|token| token.as_slice()).ok_or_else(|| ExecError::Device {
-        context: "starting a communicator".into(),
-        message: "the system gives no random numbers".into(),
-    })
+    static TOKEN: OnceLock<Result<[u8; 16], String>> = OnceLock::new();
+    let token = TOKEN.get_or_init(crate::random::bytes);
+    token
+        .as_ref()
+        .map(|token| token.as_slice())
+        .map_err(|why| ExecError::Device { context: "starting a communicator".into(), message: why.clone() })
 }
 
 impl Mailbox {
