@@ -168,6 +168,8 @@ pub enum ProfileError {
     Origin { name: String, field: &'static str },
     #[error("profile `{name}`: unknown collective `{got}`; known: {known}")]
     Collective { name: String, got: String, known: String },
+    #[error("profile `{name}` is of {of}, not of {not}; write to another file")]
+    Foreign { name: String, of: String, not: String },
     #[error("profile `{name}`, entry {entry}: {problem}")]
     Entry { name: String, entry: String, problem: String },
 }
@@ -228,6 +230,35 @@ impl Profile {
             keys.push(entry.key());
         }
         Ok(())
+    }
+
+    /// These figures, and those of `older` for what was not measured anew.
+    ///
+    /// # Errors
+    /// When the two are of different devices or drivers.
+    pub fn merged_into(self, older: Profile) -> Result<Profile, ProfileError> {
+        let place = |profile: &Profile| {
+            (profile.domain, profile.origin.device.clone(), profile.origin.driver.clone())
+        };
+        if place(&self) != place(&older) {
+            let place = |profile: &Profile| {
+                format!("{} on {} ({})", profile.domain.name(), profile.origin.device, profile.origin.driver)
+            };
+            return Err(ProfileError::Foreign {
+                name: older.name.clone(),
+                of: place(&older),
+                not: place(&self),
+            });
+        }
+        let mut merged = self;
+        let kept =
+            older.entries.into_iter().filter(|old| merged.entries.iter().all(|new| new.key() != old.key()));
+        let kept: Vec<Entry> = kept.collect();
+        if !kept.is_empty() {
+            merged.entries.extend(kept);
+            merged.origin.command = format!("{}; {}", older.origin.command, merged.origin.command);
+        }
+        Ok(merged)
     }
 
     /// Rank counts there are figures for, rising.
@@ -353,6 +384,21 @@ pub(super) mod tests {
         assert!(with(|e| e.segments.clear()).contains("start at 0"));
         assert!(with(|e| e.protocol = Protocol::Ll).contains("no protocol LL"));
         assert!(with(|e| e.ranks = 0).contains("ranks go from 1"));
+    }
+
+    #[test]
+    fn a_merged_profile_has_the_newer_figures_and_the_older_ones_of_the_rest() {
+        let older = profile(vec![entry(Algorithm::Ring, 2, 1.0, 1.0), entry(Algorithm::Ring, 4, 2.0, 1.0)]);
+        let newer = profile(vec![entry(Algorithm::Ring, 4, 3.0, 1.0), entry(Algorithm::Tree, 4, 4.0, 1.0)]);
+        let merged = newer.clone().merged_into(older.clone()).unwrap();
+        assert_eq!(merged.check(), Ok(()));
+        let alphas: Vec<f64> = merged.entries.iter().map(|entry| entry.segments[0].alpha_us).collect();
+        assert_eq!(alphas, [3.0, 4.0, 1.0]);
+        assert_eq!(merged.origin.command, "none; none");
+        let other = Profile { domain: Domain::SharedGpu, ..older };
+        assert!(
+            newer.merged_into(other).unwrap_err().to_string().contains("is of shared_gpu on test (test)")
+        );
     }
 
     #[cfg(feature = "native")]

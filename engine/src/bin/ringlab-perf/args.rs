@@ -165,6 +165,13 @@ impl Args {
         if self.procs && self.backend == Backend::Cpu {
             return Err("--procs is for --backend cuda".into());
         }
+        if self.procs && self.tune.tune_ranks.iter().any(|ranks| *ranks != self.ranks) {
+            return Err(format!(
+                "--tune-ranks with --procs: the processes are of one communicator of -g {} ranks; run once for each number, with \
+                 --merge-profile",
+                self.ranks
+            ));
+        }
         if self.slot.is_some_and(|slot| slot.0 < 16 || slot.0 > 1 << 30) {
             return Err("--slot takes 16 bytes to 1G".into());
         }
@@ -195,6 +202,12 @@ impl Args {
             Backend::Cpu => 1,
             Backend::Cuda => 16,
         })
+    }
+
+    /// Of any plan of this run.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "a communicator has to know"))]
+    pub fn most_channels(&self) -> u32 {
+        self.tune.tune_channels.iter().copied().chain([self.channels()]).max().expect("there is one")
     }
 
     pub fn slot_bytes(&self) -> usize {
@@ -303,6 +316,10 @@ mod tests {
         assert!(refused("-b 1 -e 2 -i 0").contains("never reaches"));
         assert!(refused("--collective broadcast -g 2 -r 2").contains("-r 2 is not a rank"));
         assert!(refused("--collective scatter -g 2 -r 2").contains("-r 2 is not a rank"));
+        assert!(
+            refused("--backend cuda --procs -g 2 --tune-report --tune-ranks 2,4")
+                .contains("run once for each number")
+        );
         assert!(args("--collective all_to_all -g 2 -r 2").validate().is_ok());
         assert!(args("-b 0 -e 0").validate().is_ok());
     }

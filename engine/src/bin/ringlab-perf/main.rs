@@ -39,14 +39,14 @@ fn main() -> ExitCode {
     if args.tune.explain {
         return concluded(tune::explain(&args).map(|()| 0));
     }
-    if args.tune.tune_report.is_some() {
-        return concluded(tune::report(&args).map(|()| 0));
-    }
     if args.sim_report {
         return concluded(sim_report(&args));
     }
     let outcome = match place(&mut args) {
         Ok(Where::Parent) => return start_ranks(&args),
+        Ok(Where::Rank { speaks, open, .. }) if args.tune.tune_report.is_some() => {
+            tune::report(&args, speaks, &open).map(|()| 0)
+        }
         Ok(Where::Rank { speaks, open, channels }) => run(&args, speaks, open, channels),
         Err(why) => Err(why),
     };
@@ -110,7 +110,8 @@ fn place(args: &mut Args) -> Result<Where, String> {
     }
     match procs::Place::of_this_process(args)? {
         Some(place) => {
-            args.ranks = place.ranks();
+            // Started by a launcher they are processes as well.
+            (args.ranks, args.procs) = (place.ranks(), true);
             let speaks = place.rank() == 0;
             let channels = Channels::Fixed(args.channels());
             Ok(Where::Rank { speaks, open: Box::new(move |spec| place.open(spec)), channels })
@@ -138,11 +139,12 @@ fn start_ranks(_args: &Args) -> ExitCode {
 /// Returns the number of wrong elements over all lines.
 fn run(args: &Args, speaks: bool, open: Opener, channels: Channels) -> Result<u64, String> {
     let chooser = Chooser::new(args, channels)?;
-    let (plan, _) = chooser.plan(args, args.max_bytes.0)?;
+    let (plan, fifo, _) = chooser.plan(args, args.max_bytes.0)?;
     let settings = Settings {
         open,
         backend: args.backend,
         plan,
+        fifo,
         slot_bytes: args.slot_bytes(),
         devices: devices(args).map_err(|err| err.to_string())?,
         deadline: Duration::from_secs(args.timeout),
@@ -229,8 +231,8 @@ impl Run {
     fn line(&mut self, args: &Args, bytes: u64, dtype: DType, op: RedOp) -> Result<(), String> {
         let collective = self.settings.plan.collective;
         let shape = Shape::new(collective, self.settings.plan.ranks, bytes, dtype);
-        let (plan, choice) = self.chooser.plan(args, shape.bytes)?;
-        self.settings.plan = plan;
+        let (plan, fifo, choice) = self.chooser.plan(args, shape.bytes)?;
+        (self.settings.plan, self.settings.fifo) = (plan, fifo);
         if let Some(choice) = &choice {
             self.print(&tune::comment(choice))?;
         }

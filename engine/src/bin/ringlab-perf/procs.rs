@@ -63,7 +63,7 @@ impl Place {
         let device = *list.get(rank as usize % list.len().max(1)).ok_or("the driver shows no device")?;
         let config = Config {
             deadline: Duration::from_secs(args.timeout),
-            max_channels: args.channels(),
+            max_channels: args.most_channels(),
             slot_bytes: args.slot_bytes() as u64 / 16 * 16,
             ..Config::default()
         };

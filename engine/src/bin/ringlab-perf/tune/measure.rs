@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ringlab_engine::exec::{self, ExecError, Hardware, Session, SessionSpec};
+use ringlab_engine::exec::{ExecError, Hardware, Session, SessionSpec};
 use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{self, Algorithm, GenerateError, Plan};
+use ringlab_engine::tuner::Protocol;
 use ringlab_engine::types::{Collective, DType, Factors, RedOp};
 
 use crate::args::Args;
-use crate::bench::{Shape, median};
+use crate::bench::{Opener, Shape, median};
 
 /// A round of executions back to back is cut to about this long: at large sizes one is enough.
 const ROUND: Duration = Duration::from_millis(200);
@@ -23,6 +24,7 @@ const MOST_TOGETHER: u64 = 8;
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Point {
     pub algorithm: Algorithm,
+    pub protocol: Protocol,
     pub collective: &'static str,
     pub ranks: u32,
     pub channels: u32,
@@ -51,10 +53,11 @@ pub struct Measurement {
     pub hardware: Hardware,
 }
 
-/// All algorithms of a collective on a number of ranks, at all sizes and numbers of channels. Out of place; checked when `-c` is above 0.
+/// All algorithms of a collective on a number of ranks, at all sizes, protocols and numbers of channels. Out of place; checked when `-c` is above 0.
 /// `progress` is told each point.
 pub fn measure(
     args: &Args,
+    open: &Opener,
     collective: Collective,
     ranks: u32,
     channels: &[u32],
@@ -71,7 +74,10 @@ pub fn measure(
     for algorithm in Algorithm::ALL {
         for &channels in channels {
             match plan::generate(algorithm, collective, ranks, channels) {
-                Ok(plan) => plans.push((algorithm, plan)),
+                Ok(plan) => {
+                    let protocols = &args.tune.tune_protocols;
+                    plans.extend(protocols.iter().map(|protocol| (algorithm, *protocol, plan.clone())));
+                }
                 Err(GenerateError::Unsupported { .. }) => {
                     no_plan.insert(algorithm);
                 }
@@ -82,7 +88,7 @@ pub fn measure(
     let (mut points, mut hardware) = (Vec::new(), None);
     let mut refused = Vec::new();
     for shape in shapes {
-        let spec = |plan: &Plan| SessionSpec {
+        let spec = |plan: &Plan, protocol: Protocol| SessionSpec {
             plan: plan.clone(),
             block: shape.count,
             dtype,
@@ -90,7 +96,7 @@ pub fn measure(
             factors: Factors::Parity,
             in_place: false,
             slot_bytes: args.slot_bytes(),
-            fifo: Fifo::default(),
+            fifo: Fifo::of(protocol),
             deadline: Duration::from_secs(args.timeout),
             devices: devices.to_vec(),
             trace_spans: 0,
@@ -106,18 +112,18 @@ pub fn measure(
                 )
             };
             let mut runs = Vec::new();
-            for (algorithm, plan) in group {
-                if refused.contains(&(*algorithm, plan.channels)) {
+            for (algorithm, protocol, plan) in group {
+                if refused.contains(&(*algorithm, *protocol, plan.channels)) {
                     continue;
                 }
-                match Running::start(args, *algorithm, spec(plan)) {
+                match Running::start(args, open, *algorithm, spec(plan, *protocol)) {
                     Ok(run) => runs.push(run),
                     Err(ExecError::Refused(why)) => {
                         skipped.push(format!(
-                            "{algorithm} with {} channels on {ranks} ranks: {why}",
+                            "{algorithm} {protocol} with {} channels on {ranks} ranks: {why}",
                             plan.channels
                         ));
-                        refused.push((*algorithm, plan.channels));
+                        refused.push((*algorithm, *protocol, plan.channels));
                     }
                     Err(err) => return Err(failed(algorithm, err.to_string())),
                 }
@@ -132,6 +138,7 @@ pub fn measure(
                 let described = run.session.describe();
                 let point = Point {
                     algorithm: run.algorithm,
+                    protocol: run.protocol,
                     collective: collective.name(),
                     ranks,
                     channels: run.channels,
@@ -147,7 +154,7 @@ pub fn measure(
         }
     }
     // What cannot run at all sizes is not to be chosen at some.
-    points.retain(|point: &Point| !refused.contains(&(point.algorithm, point.channels)));
+    points.retain(|point: &Point| !refused.contains(&(point.algorithm, point.protocol, point.channels)));
     let hardware = hardware.ok_or("nothing was measured: no size or no algorithm is left")?;
     Ok(Measurement { points, skipped, no_plan, hardware })
 }
@@ -155,6 +162,7 @@ pub fn measure(
 /// A warm session and its rounds so far.
 struct Running {
     algorithm: Algorithm,
+    protocol: Protocol,
     channels: u32,
     session: Box<dyn Session>,
     iters: u32,
@@ -162,14 +170,19 @@ struct Running {
 }
 
 impl Running {
-    fn start(args: &Args, algorithm: Algorithm, spec: SessionSpec) -> Result<Running, ExecError> {
-        let channels = spec.plan.channels;
-        let mut session = exec::open(args.backend, spec)?;
+    fn start(
+        args: &Args,
+        open: &Opener,
+        algorithm: Algorithm,
+        spec: SessionSpec,
+    ) -> Result<Running, ExecError> {
+        let (channels, protocol) = (spec.plan.channels, spec.fifo.protocol);
+        let mut session = open(spec)?;
         session.fill(0)?;
         let warmup = args.warmup.max(1);
         let one = session.run(warmup)?.wall / warmup;
         let fitting = (ROUND.as_nanos() / one.as_nanos().max(1)).min(u128::from(args.iters)) as u32;
-        Ok(Running { algorithm, channels, session, iters: fitting.max(1), rounds_us: Vec::new() })
+        Ok(Running { algorithm, protocol, channels, session, iters: fitting.max(1), rounds_us: Vec::new() })
     }
 
     fn round(&mut self) -> Result<(), String> {

@@ -11,9 +11,11 @@ use std::str::FromStr;
 
 pub use explain::explain;
 pub use report::report;
+use ringlab_engine::exec::Backend;
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{self, Algorithm, MAX_CHANNELS, Plan};
 use ringlab_engine::text::Lang;
-use ringlab_engine::tuner::{Choice, Overrides, Profile, Query, Tuner};
+use ringlab_engine::tuner::{Choice, Domain, Overrides, Profile, Protocol, Query, Tuner};
 
 use crate::args::Args;
 use crate::channels::Channels;
@@ -23,13 +25,13 @@ use crate::channels::Channels;
 pub struct TuneArgs {
     /// Prints what the tuner would choose at each size and why, and runs nothing. With `--profile nccl` (the default here): what NCCL
     /// 2.22.3 would, with its NCCL_ALGO, NCCL_PROTO, NCCL_NTHREADS and NCCL_LL128_NTHREADS.
-    #[arg(long, conflicts_with_all = ["tune_report", "procs"])]
+    #[arg(long, conflicts_with = "tune_report")]
     pub explain: bool,
 
     /// Measures every algorithm of these collectives (of --collective without a list; `all` for all), fits a profile to every other
-    /// size or takes --profile, and prints what the tuner would choose, what was best, and the regret.
-    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "",
-          conflicts_with = "procs")]
+    /// size or takes --profile, and prints what the tuner would choose, what was best, and the regret. With --procs the profile is one
+    /// for communicators (RINGLAB_TUNER_PROFILE).
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub tune_report: Option<String>,
 
     /// Numbers of ranks to measure (default: -g).
@@ -41,9 +43,23 @@ pub struct TuneArgs {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_CHANNELS)))]
     pub tune_channels: Vec<u32>,
 
+    /// Protocols to measure: LL, LL128, Simple.
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "Simple",
+        requires = "tune_report"
+    )]
+    pub tune_protocols: Vec<Protocol>,
+
     /// Writes the profile that was fitted, to all sizes, to this file.
     #[arg(long, value_name = "PATH", requires = "tune_report", conflicts_with = "profile")]
     pub save_profile: Option<PathBuf>,
+
+    /// Keeps what the file of --save-profile has of other measurements on the same device: other numbers of ranks, other collectives.
+    #[arg(long, requires = "save_profile")]
+    pub merge_profile: bool,
 
     /// A profile of --tune-report, or for --explain also `nccl` (a DGX H100) or `nccl:FILE` (a communicator as JSON).
     #[arg(long, value_name = "PATH")]
@@ -107,21 +123,26 @@ impl Chooser {
         matches!(self, Chooser::Fixed { channels: Channels::Fixed(fixed), .. } if *fixed == channels)
     }
 
-    /// The plan for a size, and the choice when there was one.
-    pub fn plan(&self, args: &Args, bytes: u64) -> Result<(Plan, Option<Choice>), String> {
+    /// The plan for a size, how its connections carry data, and the choice when there was one.
+    pub fn plan(&self, args: &Args, bytes: u64) -> Result<(Plan, Fifo, Option<Choice>), String> {
         let collective = args.collective();
-        let (algorithm, channels, choice) = match self {
-            Chooser::Fixed { algorithm, channels } => (*algorithm, channels.of(bytes), None),
+        let (algorithm, channels, fifo, choice) = match self {
+            Chooser::Fixed { algorithm, channels } => (*algorithm, channels.of(bytes), Fifo::default(), None),
             Chooser::Auto(tuner) => {
                 let choice = tuner.choose(Query { collective, bytes }).map_err(|err| err.to_string())?;
                 let algorithm =
                     choice.algorithm().expect("a profile's candidates are algorithms of the engine");
-                (algorithm, choice.launched.channels, Some(choice))
+                let protocol = choice
+                    .winner()
+                    .protocol
+                    .parse()
+                    .expect("a profile's candidates have the engine's protocols");
+                (algorithm, choice.launched.channels, Fifo::of(protocol), Some(choice))
             }
         };
         let plan =
             plan::generate(algorithm, collective, args.ranks, channels).map_err(|err| err.to_string())?;
-        Ok((plan, choice))
+        Ok((plan, fifo, choice))
     }
 }
 
@@ -157,15 +178,26 @@ fn write(text: &str) -> Result<(), String> {
         .map_err(|err| format!("cannot write the report: {err}"))
 }
 
-/// Reads a profile and sees that it is for the chosen back end.
+/// What a profile of such a run holds for.
+fn domain(args: &Args) -> Domain {
+    match args.backend {
+        Backend::Cpu => Domain::Cpu,
+        Backend::Cuda if args.procs => Domain::SharedGpuRanks,
+        Backend::Cuda => Domain::SharedGpu,
+    }
+}
+
+/// Reads a profile and sees that it is for such a run.
 fn load(path: &str, args: &Args) -> Result<Profile, String> {
     let profile = Profile::load(path.as_ref()).map_err(|err| err.to_string())?;
-    let wants = profile.domain.backend();
-    if wants != args.backend {
-        return Err(format!(
-            "{path} is a profile of the back end {wants}, and --backend is {}; give --backend {wants}",
-            args.backend
-        ));
+    let (of, wants) = (profile.domain, domain(args));
+    if of == wants {
+        return Ok(profile);
     }
-    Ok(profile)
+    let flags = match of {
+        Domain::Cpu => "--backend cpu",
+        Domain::SharedGpu => "--backend cuda without --procs",
+        Domain::SharedGpuRanks => "--backend cuda --procs",
+    };
+    Err(format!("{path} is a profile of {}, and this run is of {}; give {flags}", of.name(), wants.name()))
 }

@@ -49,7 +49,7 @@ pub fn samples<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<Sample> {
         .flat_map(|point| {
             point.rounds_us.iter().map(|time_us| Sample {
                 algorithm: point.algorithm,
-                protocol: Protocol::Simple,
+                protocol: point.protocol,
                 collective: point.collective.into(),
                 ranks: point.ranks,
                 channels: point.channels,
@@ -61,7 +61,9 @@ pub fn samples<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<Sample> {
 }
 
 fn name(point: &Point) -> String {
-    format!("{}/{}", point.algorithm, point.channels)
+    let protocol =
+        if point.protocol == Protocol::Simple { String::new() } else { format!(" {}", point.protocol) };
+    format!("{}{protocol}/{}", point.algorithm, point.channels)
 }
 
 /// The rows of one collective and number of ranks. `fitted` tells the sizes the profile was made from.
@@ -87,7 +89,9 @@ pub fn rows(
             let best = at_size().min_by(|a, b| a.time_us().total_cmp(&b.time_us())).expect("the size is of a point");
             let chosen = at_size()
                 .find(|point| {
-                    Some(point.algorithm) == choice.algorithm() && point.channels == choice.launched.channels
+                    Some(point.algorithm) == choice.algorithm()
+                        && point.protocol.name() == choice.winner().protocol
+                        && point.channels == choice.launched.channels
                 })
                 .ok_or_else(|| {
                     format!(
@@ -126,6 +130,7 @@ mod tests {
         let rounds_us = vec![time_us, time_us * 1.02, time_us * 0.98];
         Point {
             algorithm,
+            protocol: Protocol::Simple,
             collective: "all_reduce",
             ranks: 2,
             channels: 1,

@@ -10,9 +10,10 @@ use serde_json::json;
 use super::measure::{Point, measure};
 use super::regret::{Row, Summary, rows, samples};
 use crate::args::Args;
+use crate::bench::Opener;
 
-/// Measures and prints. Progress goes to standard error.
-pub fn report(args: &Args) -> Result<(), String> {
+/// Measures and prints. Progress goes to standard error. Of several processes that measure together, one `speaks`.
+pub fn report(args: &Args, speaks: bool, open: &Opener) -> Result<(), String> {
     let collectives = collectives(args)?;
     let ranks = if args.tune.tune_ranks.is_empty() { vec![args.ranks] } else { args.tune.tune_ranks.clone() };
     let devices = crate::devices(args).map_err(|err| err.to_string())?;
@@ -29,13 +30,17 @@ pub fn report(args: &Args) -> Result<(), String> {
     let mut left_out = BTreeSet::new();
     for collective in &collectives {
         for &ranks in &ranks {
-            let measured = measure(args, *collective, ranks, &channels, &devices, |point| {
+            let measured = measure(args, open, *collective, ranks, &channels, &devices, |point| {
+                if !speaks {
+                    return;
+                }
                 eprintln!(
-                    "{} {} ranks {:>12} B {:>16}/{:<3} {:>12.2} us",
+                    "{} {} ranks {:>12} B {:>16} {:>6}/{:<3} {:>12.2} us",
                     point.collective,
                     point.ranks,
                     point.bytes,
                     point.algorithm.to_string(),
+                    point.protocol.to_string(),
                     point.channels,
                     point.time_us()
                 );
@@ -50,6 +55,9 @@ pub fn report(args: &Args) -> Result<(), String> {
         }
     }
     let hardware = hardware.ok_or("no collective and no number of ranks to measure")?;
+    if !speaks {
+        return Ok(());
+    }
 
     let every_other = every_other(&points);
     let is_loaded = loaded.is_some();
@@ -72,7 +80,11 @@ pub fn report(args: &Args) -> Result<(), String> {
     crate::tune::write(&text)?;
 
     if let Some(path) = &args.tune.save_profile {
-        let all = fit(args, &hardware, points.iter())?;
+        let mut all = fit(args, &hardware, points.iter())?;
+        if args.tune.merge_profile && path.exists() {
+            let kept = super::load(&path.display().to_string(), args)?;
+            all = all.merged_into(kept).map_err(|err| err.to_string())?;
+        }
         all.save(path).map_err(|err| err.to_string())?;
         crate::tune::write(&format!(
             "# profile of all {} sizes written to {}\n",
@@ -142,9 +154,10 @@ fn fit<'a>(
     hardware: &Hardware,
     points: impl Iterator<Item = &'a Point>,
 ) -> Result<Profile, String> {
-    let domain = match args.backend {
-        Backend::Cpu => Domain::Cpu,
-        Backend::Cuda => Domain::SharedGpu,
+    let domain = super::domain(args);
+    let place = match domain {
+        Domain::SharedGpuRanks => "each rank a process that launches for itself",
+        Domain::Cpu | Domain::SharedGpu => "all ranks in one process",
     };
     let dtype = args.dtype.list(&DType::ALL)[0];
     let origin = Origin {
@@ -154,7 +167,7 @@ fn fit<'a>(
         command: std::env::args().collect::<Vec<_>>().join(" "),
         commit: crate::report::commit(),
         conditions: format!(
-            "{dtype}, out of place, slots of {} bytes, kernel {}, all ranks in one process, {} rounds of up to {} executions",
+            "{dtype}, out of place, slots of {} bytes, kernel {}, {place}, {} rounds of up to {} executions",
             args.slot_bytes(),
             args.kernel.name(),
             args.rounds,
