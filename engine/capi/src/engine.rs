@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use ringlab_engine::comm::{CommError, Communicator, Config, Operation, UniqueId};
+use ringlab_engine::comm::{CommError, Communicator, Config, Operation, Part, UniqueId};
 use ringlab_engine::exec::cuda::ForeignStream;
 
 use crate::abi::CudaStream;
@@ -13,6 +13,10 @@ pub trait Line: Debug + Send + Sync {
     fn rank(&self) -> u32;
     fn device(&self) -> u32;
     fn enqueue(&self, ops: &[Operation], stream: CudaStream) -> Result<(), CommError>;
+    /// Itself, where several can be queued as one group.
+    fn communicator(&self) -> Option<&Communicator> {
+        None
+    }
     fn split(&self, color: Option<u32>, key: i32, config: Config)
     -> Result<Option<Box<dyn Line>>, CommError>;
     fn finalize(&self) -> Result<(), CommError>;
@@ -31,6 +35,34 @@ pub fn init(
     Ok(Box::new(Communicator::init(id, ranks, rank, device, config)?))
 }
 
+/// One rank's share of a group.
+pub struct Share<'a> {
+    pub line: &'a dyn Line,
+    pub ops: &'a [Operation],
+    pub stream: CudaStream,
+}
+
+impl<'a> Share<'a> {
+    fn part(&self) -> Option<Part<'a>> {
+        let comm = self.line.communicator()?;
+        Some(Part { comm, ops: self.ops, stream: ForeignStream(self.stream) })
+    }
+}
+
+/// Queues several ranks' operations. Nothing waits for another rank before all are queued.
+///
+/// # Errors
+/// Which share failed, by its number, and why.
+pub fn enqueue_group(shares: &[Share<'_>]) -> Result<(), (usize, CommError)> {
+    if shares.len() > 1
+        && let Some(parts) = shares.iter().map(Share::part).collect::<Option<Vec<_>>>()
+    {
+        return Communicator::enqueue_group(&parts).map_err(|failed| (failed.part, failed.error));
+    }
+    let mut all = shares.iter().enumerate();
+    all.try_for_each(|(nth, share)| share.line.enqueue(share.ops, share.stream).map_err(|error| (nth, error)))
+}
+
 impl Line for Communicator {
     fn ranks(&self) -> u32 {
         self.ranks()
@@ -46,6 +78,10 @@ impl Line for Communicator {
 
     fn enqueue(&self, ops: &[Operation], stream: CudaStream) -> Result<(), CommError> {
         self.enqueue(ops, ForeignStream(stream))
+    }
+
+    fn communicator(&self) -> Option<&Communicator> {
+        Some(self)
     }
 
     fn split(

@@ -11,6 +11,7 @@ use ringlab_engine::comm::Operation;
 use crate::abi::{CudaStream, IN_PROGRESS, NcclComm, NcclResult, SUCCESS};
 use crate::comms::Comm;
 use crate::cuda;
+use crate::engine::{self, Share};
 use crate::fault::{Fault, from_panic};
 
 /// Something that waits for other ranks.
@@ -204,42 +205,31 @@ fn in_background(jobs: Vec<Job>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Queues the operations of all communicators of the group; none of them waits for another before all are queued.
 fn queue(work: Vec<Work>) -> Result<(), Fault> {
-    // Comparing calls waits for the other ranks, of which this thread may have more.
-    let waits = work.len() > 1 && work.iter().any(|work| work.comm.settings.config.check_mismatch);
-    if !waits {
-        return work.into_iter().try_for_each(|work| work.queue());
+    let mut ready = Vec::with_capacity(work.len());
+    for work in &work {
+        ready.push((work, work.comm.line().inspect_err(|fault| work.comm.note(fault))?));
     }
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = work.into_iter().map(|work| scope.spawn(move || work.queue())).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<(), Fault>>| {
-            thread.join().unwrap_or_else(|panic| Err(from_panic(panic.as_ref())))
-        };
-        // All are joined before the first fault is told.
-        let outcomes: Vec<_> = threads.into_iter().map(join).collect();
-        outcomes.into_iter().collect()
-    })
-}
-
-// SAFETY: the streams in it are handles that are only passed on to the driver, which takes them from any thread.
-unsafe impl Send for Work {}
-
-impl Work {
-    fn queue(self) -> Result<(), Fault> {
-        let queue = || -> Result<(), Fault> {
-            let line = self.comm.line()?;
-            let (first, others) = self.streams.split_first().expect("an operation brings its stream");
-            // Sends and receives of a group must be able to wait for each other, so all go to one stream that the others join.
-            let joined = if others.is_empty() {
-                None
-            } else {
-                Some(cuda::Joined::begin(line.device(), *first, others)?)
-            };
-            line.enqueue(&self.ops, *first)?;
-            joined.map_or(Ok(()), cuda::Joined::end)
-        };
-        queue().inspect_err(|fault| self.comm.note(fault))
+    // Sends and receives of a rank must be able to wait for each other, so all go to one stream that the others join.
+    let mut joined = Vec::new();
+    for (work, line) in &ready {
+        let (first, others) = work.streams.split_first().expect("an operation brings its stream");
+        if !others.is_empty() {
+            let begun = cuda::Joined::begin(line.device(), *first, others);
+            joined.push((work, begun.inspect_err(|fault| work.comm.note(fault))?));
+        }
     }
+    let mut shares = Vec::with_capacity(ready.len());
+    for (work, line) in &ready {
+        shares.push(Share { line: line.as_ref(), ops: &work.ops, stream: work.streams[0] });
+    }
+    engine::enqueue_group(&shares).map_err(|(nth, error)| {
+        let fault = Fault::from(error);
+        work[nth].comm.note(&fault);
+        fault
+    })?;
+    joined.into_iter().try_for_each(|(work, joined)| joined.end().inspect_err(|fault| work.comm.note(fault)))
 }
 
 #[cfg(test)]

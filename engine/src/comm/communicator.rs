@@ -20,10 +20,17 @@ use super::recorder::FlightRecorder;
 use super::watch::{Event, Failure};
 use crate::exec::ExecError;
 use crate::exec::cuda::ForeignStream;
-use crate::exec::cuda::rank::{Abort, Call, Card, Factor, Message, Opening, Port, Schedule, Shape, Way};
+use crate::exec::cuda::rank::{
+    Abort, Call, Card, Factor, Group, Member, Message, Opening, Port, Schedule, Shape, Way,
+};
 use crate::random;
 use crate::tuner::Choice;
 use crate::types::{Collective, DType, Rank, RedOp};
+
+mod together;
+
+use together::Sorted;
+pub use together::{Part, PartError};
 
 /// How often a stopped kernel is looked for. With the news travelling over sockets it stays well under a second.
 const WATCH_EVERY: Duration = Duration::from_millis(100);
@@ -187,24 +194,11 @@ impl Communicator {
         }
         let mut port = shared.port();
         let port = port.as_mut().ok_or_else(left)?;
-        let mut calls = Vec::new();
-        let mut messages = Vec::new();
-        for (op, sequence) in ops.iter().zip(sequences) {
-            match self.prepared(op)? {
-                Prepared::Call(call, chosen) => {
-                    shared.recorder.planned(*sequence, chosen);
-                    calls.push(call);
-                }
-                Prepared::Message(message) => messages.push(message),
-                Prepared::Nothing => {}
-            }
+        let Sorted { calls, chosen, messages } = self.sorted(ops, sequences)?;
+        for (sequence, chosen) in chosen {
+            shared.recorder.planned(sequence, chosen);
         }
-        for call in &calls {
-            port.collective(call, stream)?;
-        }
-        if !messages.is_empty() {
-            port.messages(&messages, stream)?;
-        }
+        Group::prepare(vec![Member { port, calls, messages, stream }])?.queue()?;
         Ok(())
     }
 

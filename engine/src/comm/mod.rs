@@ -34,7 +34,7 @@ mod wire;
 pub use bootstrap::{Bootstrap, Options};
 pub use choice::Chosen;
 #[cfg(feature = "cuda")]
-pub use communicator::Communicator;
+pub use communicator::{Communicator, Part, PartError};
 pub use error::CommError;
 pub use fingerprint::{Fingerprint, compare};
 pub use id::UniqueId;

@@ -12,10 +12,11 @@ use ringlab_kernels::{Count, DIRECT_THREADS};
 use super::buffers::Buffers;
 use super::device::DeviceInfo;
 use super::driver::{Address, Device, Function, Memory, Stream};
+use super::foreign::ForeignStream;
 use super::kernels;
 use crate::exec::{ExecError, SessionSpec};
 use crate::plan::{Algorithm, MAX_RANKS, Plan, generate};
-use crate::types::{Collective, Rank, RedOp};
+use crate::types::{Collective, DType, Rank, RedOp};
 
 /// One side of the pieces.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -84,6 +85,14 @@ impl Ranks {
 
     fn count(&self) -> u32 {
         if self.shared { self.ranks.len() as u32 } else { 1 }
+    }
+
+    /// Ranks and blocks of a piece.
+    fn places(&self, piece: [u32; 2]) -> Vec<(Rank, u32)> {
+        let dot = |a: [u32; 2]| a[0] * piece[0] + a[1] * piece[1];
+        let first = dot(self.pick) as usize;
+        let ranks = &self.ranks[first..first + self.count() as usize];
+        ranks.iter().map(|&rank| (Rank(rank), dot(self.step))).collect()
     }
 
     fn side(&self, address: impl Fn(Rank) -> u64) -> Side {
@@ -155,34 +164,60 @@ const fn depth(sources: u32) -> u64 {
     }
 }
 
-/// The kernel loaded for a session, and its argument.
+/// What the kernel is to do, whatever buffers it does it to. No pre-multiplied sum: the kernel knows no factors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Task {
+    pub collective: Collective,
+    pub ranks: u32,
+    /// Elements.
+    pub block: u64,
+    pub dtype: DType,
+    pub op: RedOp,
+}
+
+/// The kernel loaded, and its argument.
 pub struct Direct {
-    function: Function,
+    function: Arc<Function>,
     params: DirectParams,
     threads: u32,
     grid: [u32; 3],
 }
 
 impl Direct {
-    /// The plan is one that this kernel [`serves`].
+    /// The session's plan is one that this kernel [`serves`].
     pub fn new(
         spec: &SessionSpec,
         device: &Arc<Device>,
         info: &DeviceInfo,
         buffers: &Buffers,
     ) -> Result<Direct, ExecError> {
-        let (collective, n) = (spec.plan.collective, spec.plan.ranks);
+        let SessionSpec { plan, block, dtype, op, .. } = spec;
+        let (collective, ranks) = (plan.collective, plan.ranks);
+        let task = Task { collective, ranks, block: *block, dtype: *dtype, op: *op };
+        let at = |(memory, offset): (&Memory, u64)| memory.address().plus(offset).0;
+        Direct::over(task, device, info, |rank| at(buffers.input(rank)), |rank| at(buffers.output(rank)))
+    }
+
+    /// Addresses are asked for where the collective has a buffer.
+    pub fn over(
+        task: Task,
+        device: &Arc<Device>,
+        info: &DeviceInfo,
+        input: impl Fn(Rank) -> u64,
+        output: impl Fn(Rank) -> u64,
+    ) -> Result<Direct, ExecError> {
+        let Task { collective, ranks: n, .. } = task;
         let Scheme { pieces: [rows, columns], from, to } = scheme(collective, n);
-        let average = spec.op == RedOp::Avg && collective.reduces();
+        let average = task.op == RedOp::Avg && collective.reduces();
         let counts = (from.count(), to.count());
         // What is only moved is moved alike, whatever reduction was named.
-        let op = if collective.reduces() { spec.op } else { RedOp::Sum };
-        let function = kernels::direct(device, info, spec.dtype, op, average, counts)?;
-        let bytes = spec.block * spec.dtype.size() as u64;
+        let op = if collective.reduces() { task.op } else { RedOp::Sum };
+        let function = kernels::direct(device, info, task.dtype, op, average, counts)?;
+        let bytes = task.block * task.dtype.size() as u64;
         let Size { threads, tile, tiles } =
             Size::of(bytes, rows * columns, from.count(), info.multiprocessors);
-        let sources = from.side(|rank| at(buffers.input(rank)));
-        let destinations = to.side(|rank| at(buffers.output(rank)));
+        let sources = from.side(input);
+        let destinations = to.side(output);
         let mixed = (misaligned_apart(&sources) || misaligned_apart(&destinations)).into();
         let params = DirectParams {
             sources,
@@ -206,6 +241,25 @@ impl Direct {
         let params = DirectParams { stamps: stamps.0, launches: launches.0, stamp_capacity, ..self.params };
         Launch { direct: self, params }
     }
+
+    /// Queues one execution on the caller's stream, without stamps. The device has to be current.
+    pub fn queue_on(&self, stream: ForeignStream) -> Result<(), ExecError> {
+        kernels::run_direct(&self.function, stream, self.grid, self.threads, &self.params)
+    }
+}
+
+/// A piece of a collective: what is folded, in order, and where it goes, each as a rank and a block of its input or output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    pub from: Vec<(Rank, u32)>,
+    pub to: Vec<(Rank, u32)>,
+}
+
+/// All pieces of a collective; together they write every output it gives, each once.
+pub fn pieces(collective: Collective, ranks: u32) -> Vec<Piece> {
+    let Scheme { pieces: [rows, columns], from, to } = scheme(collective, ranks);
+    let all = (0..rows).flat_map(|i| (0..columns).map(move |j| [i, j]));
+    all.map(|piece| Piece { from: from.places(piece), to: to.places(piece) }).collect()
 }
 
 pub struct Launch<'a> {
@@ -218,12 +272,9 @@ impl Launch<'_> {
     pub fn queue(&self, stream: &Stream) -> Result<(), ExecError> {
         let Direct { function, threads, grid: [x, y, z], .. } = self.direct;
         // One more column: its first block stamps the launch.
+        let stream = ForeignStream(stream.raw().cast());
         kernels::run_direct(function, stream, [x + 1, *y, *z], *threads, &self.params)
     }
-}
-
-fn at((memory, offset): (&Memory, u64)) -> u64 {
-    memory.address().plus(offset).0
 }
 
 /// Whether the buffers of each piece have no common misalignment to 16 bytes.
@@ -260,6 +311,7 @@ mod tests {
                 let mut written = std::collections::BTreeMap::new();
                 for piece in (0..pieces[0]).flat_map(|i| (0..pieces[1]).map(move |j| [i, j])) {
                     let sources = places(&from, piece);
+                    assert!(from.places(piece).iter().map(|&(rank, b)| (rank, b.into())).eq(sources.clone()));
                     assert!(sources.iter().all(|(rank, block)| {
                         collective.has_input(*rank) && *block < collective.input_blocks(n).into()
                     }));

@@ -29,6 +29,24 @@ impl ForeignStream {
             .map_err(failed("asking whether a stream is being captured"))?;
         Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
+
+    /// The number of the recording that what is queued goes into, if it goes into one. Different within a process.
+    pub fn capture(self) -> Result<Option<u64>, ExecError> {
+        if !self.is_capturing()? {
+            return Ok(None);
+        }
+        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        let mut number = 0;
+        let (graph, nodes) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let (edges, count) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: `status` and `number` are live, all else may be null; the stream is the caller's.
+        unsafe {
+            sys::cuStreamGetCaptureInfo_v3(self.raw(), &mut status, &mut number, graph, nodes, edges, count)
+        }
+        .result()
+        .map_err(failed("asking which graph a stream is recorded into"))?;
+        Ok(Some(number))
+    }
 }
 
 /// A point in a stream.
@@ -40,6 +58,8 @@ pub struct Event {
 
 // SAFETY: the driver's events may be used from any thread.
 unsafe impl Send for Event {}
+// SAFETY: as above; the driver orders calls about one event.
+unsafe impl Sync for Event {}
 
 impl Event {
     pub fn new(device: &Arc<Device>) -> Result<Event, ExecError> {

@@ -253,7 +253,10 @@ pub fn interpreter(
     Ok(function)
 }
 
-/// The direct kernel alone.
+/// By device, type, reduction, whether averaged, and buffers of either side.
+type Directs = HashMap<(u32, DType, Reduction, bool, Count, Count), Arc<Function>>;
+
+/// The direct kernel alone, for so many sources and destinations. One per process and device, as [`interpreter`].
 ///
 /// # Errors
 /// As [`Kernels::load`].
@@ -264,29 +267,34 @@ pub fn direct(
     op: RedOp,
     average: bool,
     (sources, destinations): (u32, u32),
-) -> Result<Function, ExecError> {
+) -> Result<Arc<Function>, ExecError> {
+    static LOADED: Mutex<Option<Directs>> = Mutex::new(None);
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let loaded = loaded.get_or_insert_default();
+    let (element, reduction) = (element(dtype), reduction(op));
+    let (sources, destinations) = (Count::of(sources), Count::of(destinations));
+    let key = (device.ordinal.number, dtype, reduction, average, sources, destinations);
+    if let Some(function) = loaded.get(&key) {
+        return Ok(function.clone());
+    }
     let (major, minor) = info.capability;
-    let kernel = Kernel::Direct {
-        element: element(dtype),
-        reduction: reduction(op),
-        average,
-        sources: Count::of(sources),
-        destinations: Count::of(destinations),
-    };
-    module(device, kernel, Arch { major, minor })?.function(c"run_direct")
+    let kernel = Kernel::Direct { element, reduction, average, sources, destinations };
+    let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(c"run_direct")?);
+    loaded.insert(key, function.clone());
+    Ok(function)
 }
 
 /// Queues one execution by the direct kernel. The device has to be current.
 pub fn run_direct(
     function: &Function,
-    stream: &Stream,
+    stream: ForeignStream,
     [x, y, z]: [u32; 3],
     threads: u32,
     params: &DirectParams,
 ) -> Result<(), ExecError> {
     let mut args = [arg(params)];
-    // SAFETY: `run_direct` takes one `DirectParams` by value, copied by the call; its addresses are those of whole buffers of the
-    // session, of the sizes it states, and the session waits for the stream before it frees anything.
+    // SAFETY: `run_direct` takes one `DirectParams` by value, copied by the call; its addresses are those of whole buffers of the sizes
+    // it states: a session's, which waits for the stream before it frees anything, or the caller's, as in NCCL's interface.
     unsafe { result::launch_kernel(function.raw(), (x, y, z), (threads, 1, 1), 0, stream.raw(), &mut args) }
         .map_err(failed("launching the direct kernel"))
 }

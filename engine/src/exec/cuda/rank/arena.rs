@@ -28,9 +28,9 @@ impl Arena {
         })
     }
 
-    /// For two pieces of so many bytes together.
+    /// For three pieces of so many bytes together.
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.used + bytes as u64 + 2 * ALIGN <= self.bytes
+        self.used + bytes as u64 + 3 * ALIGN <= self.bytes
     }
 
     /// Copies to the device and returns where it is, on a 16-byte boundary. Complete when it returns.

@@ -3,10 +3,14 @@
 
 mod arena;
 mod buffers;
+mod fusion;
+mod group;
+mod local;
 mod mailbox;
 mod messages;
 mod port;
 mod programs;
+mod ready;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use buffers::RankBuffers;
+pub(crate) use group::{Group, Member};
 pub use mailbox::Card;
 use mailbox::Mailbox;
 pub use port::{Abort, Port};

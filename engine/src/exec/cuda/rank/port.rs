@@ -8,76 +8,47 @@ use std::time::Duration;
 use ringlab_kernels::Scope;
 
 use super::arena::Arena;
+use super::fusion::Tally;
+use super::group::Fusion;
 use super::mailbox::{Card, Mailbox, ROLES, Reached, step_bytes};
-use super::programs::{self, Laid, Scratch};
-use super::{Call, Factor, Message, Opening, Schedule, Shape, messages};
+use super::ready::{ARENA_BYTES, Key, Ready, SCRATCH_CHUNKS};
+use super::{Call, Factor, Message, Opening, Schedule, Shape};
 use crate::exec::cuda::device::{self, DeviceInfo};
-use crate::exec::cuda::driver::{Device, Function, Mapped, Memory};
+use crate::exec::cuda::driver::{Device, Mapped, Memory};
 use crate::exec::cuda::foreign::{Event, ForeignStream, Visit};
 use crate::exec::cuda::image::{self, Params};
 use crate::exec::cuda::kernels::{self, RankLaunch};
 use crate::exec::{ExecError, Stall};
 use crate::fifo::Protocol;
-use crate::plan::{Plan, generate};
-use crate::types::{ChannelId, Collective, DType, Rank, RedOp};
-
-/// Programs on the device, ready to be launched again and again.
-struct Ready {
-    function: Arc<Function>,
-    programs: u64,
-    spans: u64,
-    program_bytes: u32,
-    shared_bytes: u32,
-    blocks: u32,
-    threads: u32,
-    tiles: u64,
-    tile_bytes: u64,
-    protocol: Protocol,
-    average: u32,
-}
-
-/// Shared memory a block may use without asking for more. A program of a port has to fit.
-const SHARED_BYTES: u32 = 48 << 10;
-
-/// Device memory for programs. When it is full all of them go, once nothing runs.
-const ARENA_BYTES: u64 = 32 << 20;
-
-/// Scratch chunks of a plan's channel: what the exchange of all ranks with all needs.
-const SCRATCH_CHUNKS: u64 = 2;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Key {
-    Collective {
-        collective: Collective,
-        schedule: Schedule,
-        block: u64,
-        dtype: DType,
-        op: RedOp,
-        in_place: bool,
-        low: (u8, u8),
-    },
-    Messages(Vec<Message>),
-}
+use crate::plan::Plan;
+use crate::types::{ChannelId, Rank};
 
 /// A connected rank.
 // Fields drop in order: what kernels use goes after they have ended (`Drop` waits).
 pub struct Port {
-    device: Arc<Device>,
-    info: DeviceInfo,
-    shape: Shape,
-    scope: Scope,
+    pub(super) device: Arc<Device>,
+    pub(super) info: DeviceInfo,
+    pub(super) shape: Shape,
+    pub(super) scope: Scope,
     /// Ranks on this rank's device.
-    neighbours: u32,
+    pub(super) neighbours: u32,
     deadline: Duration,
-    arena: Arena,
-    given: Vec<Arc<Plan>>,
-    ready: HashMap<Key, Arc<Ready>>,
+    pub(super) arena: Arena,
+    pub(super) given: Vec<Arc<Plan>>,
+    pub(super) ready: HashMap<Key, Arc<Ready>>,
+    /// Times that all programs went: what was prepared before is gone.
+    pub(super) forgotten: u64,
     /// Whether a graph may hold launches: programs then stay for good.
-    captured: bool,
-    last: Event,
-    last_stream: Option<ForeignStream>,
+    pub(super) captured: bool,
+    /// Behind the last launch, and the stream whose next launch is so anyway. Shared with the ranks it was a launch of.
+    pub(super) last: Arc<Event>,
+    pub(super) last_stream: Option<ForeignStream>,
+    /// Recorded behind this rank's own launches only.
+    own: Arc<Event>,
+    pub(super) fusion: Fusion,
+    pub(super) tally: Tally,
     /// By protocol and channel.
-    endpoints: HashMap<Protocol, Vec<Vec<image::Endpoint>>>,
+    pub(super) endpoints: HashMap<Protocol, Vec<Vec<image::Endpoint>>>,
     counts: Memory,
     moved: Memory,
     rounds: Memory,
@@ -85,7 +56,7 @@ pub struct Port {
     halted: Memory,
     stalls: Mapped<image::Stall>,
     abort: Abort,
-    scratch: Memory,
+    pub(super) scratch: Memory,
     _peers: Vec<Reached>,
     _mailbox: Mailbox,
 }
@@ -128,12 +99,17 @@ impl Port {
             arena: Arena::new(&device, ARENA_BYTES)?,
             given: Vec::new(),
             ready: HashMap::new(),
+            forgotten: 0,
             captured: false,
-            last: Event::new(&device)?,
+            own: Arc::new(Event::new(&device)?),
+            last: Arc::new(Event::new(&device)?),
             last_stream: None,
+            fusion: Fusion::new(&device)?,
+            tally: Tally::new(shape.ranks),
             endpoints,
             counts: words(u64::from(shape.channels) * table)?,
-            moved: words(shape.channels.into())?,
+            // A launch for several ranks may have a block for every multiprocessor.
+            moved: words(shape.channels.max(info.multiprocessors).into())?,
             rounds: words(shape.channels.into())?,
             meeting: words(1)?,
             halted: words(1)?,
@@ -171,37 +147,29 @@ impl Port {
     /// Refused when the plan cannot run here; the text says why.
     pub fn collective(&mut self, call: &Call, stream: ForeignStream) -> Result<(), ExecError> {
         let _visit = Visit::begin(&self.device)?;
-        if call.op == RedOp::PreMulSum && call.collective.reduces() && call.factor.is_none() {
-            return Err(ExecError::Refused(
-                "a pre-multiplied sum needs a factor; give it with the call".into(),
-            ));
-        }
-        let low = ((call.input % 16) as u8, (call.output % 16) as u8);
-        let Call { collective, schedule, block, dtype, op, in_place, .. } = *call;
-        let key = Key::Collective { collective, schedule, block, dtype, op, in_place, low };
-        let ready = match self.ready.get(&key) {
-            Some(ready) => ready.clone(),
-            None => {
-                let plan = self.plan(schedule, collective)?;
-                let scratch = self.scratch(&plan)?;
-                let endpoints = &self.endpoints[&schedule.protocol()];
-                let laid = programs::collective(&self.shape, &plan, call, scratch, endpoints)
-                    .map_err(ExecError::Refused)?;
-                let average = if op == RedOp::Avg && collective.reduces() { self.shape.ranks } else { 0 };
-                self.prepare(key, &laid, (dtype, op), schedule.protocol(), average)?
-            }
-        };
+        let ready = self.ready_for(call)?;
+        self.queue_call(call, &ready, stream)
+    }
+
+    /// Queues what was made ready. The device has to be current.
+    pub(super) fn queue_call(
+        &mut self,
+        call: &Call,
+        ready: &Ready,
+        stream: ForeignStream,
+    ) -> Result<(), ExecError> {
         let base = |address: u64| address - address % 16;
         let buffers = [0, base(call.input), base(call.output)];
-        let Some(factor) = call.factor() else { return self.launch(&ready, buffers, None, stream) };
-        if in_place {
-            let elements = block * u64::from(collective.input_blocks(self.shape.ranks));
+        self.tally.calls += 1;
+        let Some(factor) = call.factor() else { return self.launch(ready, buffers, None, stream) };
+        if call.in_place {
+            let elements = call.block * u64::from(call.collective.input_blocks(self.shape.ranks));
             // No peer reads this rank's input directly, so the order of its own stream is enough.
-            let multiplier = kernels::multiplier(&self.device, &self.info, dtype)?;
+            let multiplier = kernels::multiplier(&self.device, &self.info, call.dtype)?;
             self.follow(stream)?;
             kernels::multiply(&multiplier, stream, call.input, elements, factor)?;
         }
-        self.launch(&ready, buffers, Some(factor), stream)
+        self.launch(ready, buffers, Some(factor), stream)
     }
 
     /// Keeps a plan for [`Schedule::Given`]. Whether it computes its collective is the caller's concern, as in a session.
@@ -223,117 +191,26 @@ impl Port {
         Ok(Schedule::Given(number, protocol))
     }
 
-    fn plan(&self, schedule: Schedule, collective: Collective) -> Result<Arc<Plan>, ExecError> {
-        match schedule {
-            Schedule::Standard { algorithm, channels, .. } => {
-                let plan = generate(algorithm, collective, self.shape.ranks, channels);
-                plan.map(Arc::new).map_err(|why| ExecError::Refused(why.to_string()))
-            }
-            Schedule::Given(number, _) => match self.given.get(number) {
-                Some(plan) if plan.collective == collective => Ok(plan.clone()),
-                Some(plan) => Err(ExecError::Refused(format!(
-                    "plan {number} is for {}, not for {}",
-                    plan.collective.name(),
-                    collective.name()
-                ))),
-                None => Err(ExecError::Refused(format!("no plan {number} was given to this rank"))),
-            },
-        }
-    }
-
     /// Queues this rank's messages of one group on the caller's stream.
     pub fn messages(&mut self, all: &[Message], stream: ForeignStream) -> Result<(), ExecError> {
-        if all.iter().all(|message| message.bytes == 0) {
-            return Ok(());
-        }
         let _visit = Visit::begin(&self.device)?;
-        let key = Key::Messages(all.to_vec());
-        let ready = match self.ready.get(&key) {
-            Some(ready) => ready.clone(),
-            None => {
-                let laid = messages::messages(&self.shape, all, &self.endpoints[&Protocol::Simple])
-                    .map_err(ExecError::Refused)?;
-                self.prepare(key, &laid, (unit(all), RedOp::Sum), Protocol::Simple, 0)?
-            }
-        };
-        self.launch(&ready, [0; 3], None, stream)
+        let ready = self.ready_for_messages(all)?;
+        self.queue_messages(all, ready.as_deref(), stream)
     }
 
-    fn scratch(&self, plan: &Plan) -> Result<Scratch, ExecError> {
-        let chunks: u64 = plan.scratch.iter().map(|s| u64::from(s.chunks)).sum();
-        if chunks > SCRATCH_CHUNKS {
-            return Err(ExecError::Refused(format!(
-                "the plan {} needs {chunks} chunks of scratch, a communicator has {SCRATCH_CHUNKS}; choose another algorithm",
-                plan.name
-            )));
-        }
-        Ok(Scratch { base: self.scratch.address().0, chunk_bytes: self.shape.slot_bytes })
-    }
-
-    fn prepare(
+    /// As [`Port::queue_call`].
+    pub(super) fn queue_messages(
         &mut self,
-        key: Key,
-        laid: &Laid,
-        (dtype, op): (DType, RedOp),
-        protocol: Protocol,
-        average: u32,
-    ) -> Result<Arc<Ready>, ExecError> {
-        let function = kernels::interpreter(&self.device, &self.info, dtype, op, protocol, self.scope)?;
-        if op == RedOp::PreMulSum {
-            // Now, as nothing is loaded once a peer's kernel waits for this rank's.
-            kernels::multiplier(&self.device, &self.info, dtype)?;
-        }
-        let program_bytes = laid.image.program_bytes();
-        let shared_bytes = laid.image.endpoints_per_block * image::ENDPOINT_STATE + program_bytes;
-        if shared_bytes > SHARED_BYTES {
-            return Err(ExecError::Refused(format!(
-                "a program of {program_bytes} bytes does not fit a block's shared memory ({SHARED_BYTES} bytes); split the group, or \
-                 choose an algorithm with fewer steps"
-            )));
-        }
-        let threads = match laid.longest_tile {
-            ..SHORT_TILE => 256,
-            LONG_TILE.. if laid.blocks * self.neighbours <= self.info.multiprocessors => 1024,
-            _ => 512,
-        };
-        let (words, spans) = (laid.image.words(), bytemuck::cast_slice(&laid.image.spans));
-        if !self.arena.has_room(words.len() + spans.len()) {
-            self.forget()?;
-        }
-        let ready = Arc::new(Ready {
-            function,
-            programs: self.arena.put(&words)?,
-            spans: self.arena.put(spans)?,
-            program_bytes,
-            shared_bytes,
-            blocks: laid.blocks,
-            threads,
-            tiles: laid.tiles,
-            tile_bytes: laid.tile_bytes,
-            protocol,
-            average,
-        });
-        self.ready.insert(key, ready.clone());
-        Ok(ready)
-    }
-
-    /// Makes the arena empty again.
-    fn forget(&mut self) -> Result<(), ExecError> {
-        if self.captured {
-            return Err(ExecError::Refused(format!(
-                "{} different operations fill the {} MiB for programs, and a graph holds some of them; make a new communicator",
-                self.ready.len(),
-                ARENA_BYTES >> 20
-            )));
-        }
-        self.last.finish()?;
-        self.ready.clear();
-        self.arena.clear();
-        Ok(())
+        all: &[Message],
+        ready: Option<&Ready>,
+        stream: ForeignStream,
+    ) -> Result<(), ExecError> {
+        self.tally.count(all);
+        ready.map_or(Ok(()), |ready| self.launch(ready, [0; 3], None, stream))
     }
 
     /// Orders what comes next on a stream behind this port's last launch. Returns whether it goes into a graph.
-    fn follow(&self, stream: ForeignStream) -> Result<bool, ExecError> {
+    pub(super) fn follow(&self, stream: ForeignStream) -> Result<bool, ExecError> {
         let capturing = stream.is_capturing()?;
         // Counters of connections are carried from launch to launch, so launches follow each other whatever their streams. A graph's
         // launches are ordered by the graph.
@@ -343,7 +220,7 @@ impl Port {
         Ok(capturing)
     }
 
-    fn launch(
+    pub(super) fn launch(
         &mut self,
         ready: &Ready,
         buffers: [u64; 3],
@@ -379,11 +256,11 @@ impl Port {
             dropped: 0,
             records_per_block: 0,
             buffers,
-            factors: if let Some(Factor::Device(at)) = factor { at } else { 0 },
+            factors: if let Some(Factor::Device(at)) = factor { at } else { ready.factors },
             factor: if let Some(Factor::Bits(bits)) = factor { bits } else { 0 },
             average: ready.average,
             program_bytes: ready.program_bytes,
-            endpoints_per_block: self.shape.ranks * ROLES as u32,
+            endpoints_per_block: ready.endpoints,
             program_fits: 1,
             relocates: 1,
             slices: 1,
@@ -395,7 +272,8 @@ impl Port {
         kernels::run_rank(&ready.function, launch, stream, &params)?;
         self.captured |= capturing;
         if !capturing {
-            self.last.record(stream)?;
+            self.own.record(stream)?;
+            self.last = self.own.clone();
             self.last_stream = Some(stream);
         }
         Ok(())
@@ -452,16 +330,6 @@ impl fmt::Debug for Port {
     }
 }
 
-/// A type for elements that messages and their addresses are whole multiples of: what is copied has no type.
-fn unit(messages: &[Message]) -> DType {
-    match messages.iter().fold(0, |low, m| low | m.bytes | m.address) {
-        low if low % 8 == 0 => DType::U64,
-        low if low % 4 == 0 => DType::U32,
-        low if low % 2 == 0 => DType::F16,
-        _ => DType::U8,
-    }
-}
-
 impl Drop for Port {
     fn drop(&mut self) {
         // Kernels still running hold addresses of what goes now; a peer's kernel ends by itself or with the abort of its own port.
@@ -471,7 +339,3 @@ impl Drop for Port {
         let _ = self.device.finish();
     }
 }
-
-/// Bytes of a tile below which fewer threads do, and from which more threads move it faster than they cost in barriers.
-const SHORT_TILE: u64 = 8 << 10;
-const LONG_TILE: u64 = 32 << 10;
