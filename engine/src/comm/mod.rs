@@ -3,7 +3,7 @@
 //!
 //! [`UniqueId`] names one that is about to form; [`Bootstrap`] is a rank's line to the others for as long as it lives, and its
 //! [`AsyncState`] is where every part of the engine learns that a rank has died, aborted or turned slow. [`debug`] is the log. On top of
-//! them, with the feature `cuda`, `Communicator` queues operations on GPUs and `session` measures them; [`Mps`] lets processes share one.
+//! them, with the feature `cuda`, `Communicator` queues operations on GPUs, `session` and `grouped` measure them; [`Mps`] lets processes share one.
 
 mod bootstrap;
 mod calls;
@@ -16,6 +16,8 @@ pub mod debug;
 pub mod env;
 mod error;
 mod fingerprint;
+#[cfg(feature = "cuda")]
+pub mod grouped;
 mod hub;
 mod id;
 mod interface;

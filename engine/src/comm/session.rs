@@ -61,7 +61,7 @@ pub fn open(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<RankSession, 
 }
 
 /// A failure of a peer reaches the caller of a session as one of the device.
-fn failed(error: CommError) -> ExecError {
+pub(super) fn failed(error: CommError) -> ExecError {
     match error {
         CommError::InvalidArgument(why) | CommError::InvalidUsage(why) | CommError::Unsupported(why) => {
             ExecError::Refused(why)

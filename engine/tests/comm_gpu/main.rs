@@ -1,8 +1,10 @@
-//! Communicators whose ranks are processes sharing a GPU: exactness, disagreement, death. Skipped where there is no GPU.
+//! Communicators whose ranks are processes sharing a GPU: exactness, disagreement, death; and ranks of one process in groups. Skipped
+//! where there is no GPU.
 #![cfg(feature = "cuda")]
 
 mod child;
 mod family;
+mod grouped;
 
 use std::time::{Duration, Instant};
 

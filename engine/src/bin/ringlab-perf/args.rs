@@ -35,6 +35,15 @@ pub struct Args {
     #[arg(long)]
     pub procs: bool,
 
+    /// Each rank is a communicator of this process; one thread queues an execution as one group of all of them, which the
+    /// communicators carry out as they choose, whatever --algo and --kernel say (CUDA).
+    #[arg(long, conflicts_with_all = ["procs", "random", "sim_report"])]
+    pub threads: bool,
+
+    /// With --threads all ranks queue on one stream instead of one each, which have to be joined.
+    #[arg(long, requires = "threads")]
+    pub one_stream: bool,
+
     /// Smallest size, with an optional K, M or G.
     #[arg(short = 'b', long = "minbytes", value_name = "SIZE", default_value = "32M")]
     pub min_bytes: Size,
@@ -95,7 +104,7 @@ pub struct Args {
     pub algo: Algo,
 
     /// Independent lanes per rank: a thread each on the CPU (default 1), a block each on a GPU (default: as many as fill it,
-    /// fewer for short messages; 16 with --procs).
+    /// fewer for short messages; 16 with --procs and --threads).
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub channels: Option<u32>,
 
@@ -162,8 +171,8 @@ impl Args {
                 self.ranks - 1
             ));
         }
-        if self.procs && self.backend == Backend::Cpu {
-            return Err("--procs is for --backend cuda".into());
+        if self.backend == Backend::Cpu && (self.procs || self.threads) {
+            return Err("--procs and --threads are for --backend cuda".into());
         }
         if self.procs && self.tune.tune_ranks.iter().any(|ranks| *ranks != self.ranks) {
             return Err(format!(
@@ -315,6 +324,7 @@ mod tests {
         assert!(refused("-b 0 -e 1K -f 2").contains("stays 0"));
         assert!(refused("-b 1 -e 2 -i 0").contains("never reaches"));
         assert!(refused("--collective broadcast -g 2 -r 2").contains("-r 2 is not a rank"));
+        assert!(refused("--threads -g 2").contains("--threads are for --backend cuda"));
         assert!(refused("--collective scatter -g 2 -r 2").contains("-r 2 is not a rank"));
         assert!(
             refused("--backend cuda --procs -g 2 --tune-report --tune-ranks 2,4")

@@ -9,6 +9,8 @@ mod random;
 mod report;
 mod sim_report;
 mod table;
+#[cfg(feature = "cuda")]
+mod threads;
 mod tune;
 
 use std::io::Write;
@@ -107,6 +109,10 @@ fn in_this_process(args: &Args) -> Where {
 fn place(args: &mut Args) -> Result<Where, String> {
     if args.backend == Backend::Cpu {
         return Ok(in_this_process(args));
+    }
+    if args.threads {
+        let (open, channels) = (threads::opener(args)?, Channels::Fixed(args.channels()));
+        return Ok(Where::Rank { speaks: true, open, channels });
     }
     match procs::Place::of_this_process(args)? {
         Some(place) => {
@@ -207,6 +213,9 @@ impl Run {
         let on = match backend {
             Backend::Cpu => "threads of this process".into(),
             Backend::Cuda if args.procs => "a process a rank".into(),
+            Backend::Cuda if args.threads => {
+                format!("a communicator of this process a rank, an execution a group, devices {devices:?}")
+            }
             Backend::Cuda => format!("devices {devices:?}, rank r on the (r mod {})-th", devices.len()),
         };
         let text = format!(

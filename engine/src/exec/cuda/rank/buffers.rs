@@ -1,9 +1,12 @@
 //! Buffers of one rank for measuring and checking: filled and compared on the device, as a session's.
 
+use std::time::{Duration, Instant};
+
 use super::{Factor, Port};
 use crate::data::{self, Exact};
 use crate::exec::cuda::driver::{Memory, Stream};
 use crate::exec::cuda::foreign::ForeignStream;
+use crate::exec::cuda::graph::Graph;
 use crate::exec::cuda::kernels::Kernels;
 use crate::exec::cuda::session::{POISON, exact_params};
 use crate::exec::{CheckReport, ExecError, Hardware, SessionSpec, WrongElement, refuse_check};
@@ -76,6 +79,32 @@ impl RankBuffers {
 
     pub fn finish(&self) -> Result<(), ExecError> {
         self.stream.finish()
+    }
+
+    /// Records what `queue` puts on the streams of all these into one graph, and runs it so many times. Returns what the runs took.
+    pub fn replay(
+        all: &[RankBuffers],
+        replays: u32,
+        queue: impl FnOnce() -> Result<(), ExecError>,
+    ) -> Result<Duration, ExecError> {
+        let Some((first, others)) = all.split_first() else { return queue().map(|()| Duration::ZERO) };
+        let graph = Graph::record(&first.stream, || {
+            // A stream that waits for a recorded one is recorded too, and has to end where the first one does.
+            first.stream.mark()?;
+            others.iter().try_for_each(|other| other.stream.wait_for(&first.stream))?;
+            queue()?;
+            for other in others {
+                other.stream.mark()?;
+                first.stream.wait_for(&other.stream)?;
+            }
+            Ok(())
+        })?;
+        first.stream.device().bind()?;
+        let started = Instant::now();
+        let queued = (0..replays).try_for_each(|_| graph.queue(&first.stream));
+        let finished = first.stream.finish();
+        queued.and(finished)?;
+        Ok(started.elapsed())
     }
 
     /// Bytes from the start of the one memory to the input and to the output, in place.
