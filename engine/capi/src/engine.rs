@@ -77,7 +77,7 @@ impl Line for Communicator {
     }
 
     fn enqueue(&self, ops: &[Operation], stream: CudaStream) -> Result<(), CommError> {
-        self.enqueue(ops, ForeignStream(stream))
+        self.enqueue(ops, ForeignStream(stream)).map(drop)
     }
 
     fn communicator(&self) -> Option<&Communicator> {

@@ -1,9 +1,7 @@
 //! A rank's communicator over GPUs: finds its peers, maps their mailboxes, queues operations, notices failures, leaves in order.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ringlab_kernels::Scope;
@@ -13,7 +11,8 @@ use super::bootstrap::{Bootstrap, Options};
 use super::choice::{Choices, Chosen, Situation, Terms, Wishes};
 use super::debug::log;
 use super::error::CommError;
-use super::fingerprint::{self, Fingerprint};
+use super::faults::Faults;
+use super::fingerprint;
 use super::id::UniqueId;
 use super::operation::{Config, Operation, Scalar};
 use super::recorder::FlightRecorder;
@@ -27,19 +26,22 @@ use crate::random;
 use crate::tuner::Choice;
 use crate::types::{Collective, DType, Rank, RedOp};
 
+mod asked;
+mod leave;
 mod together;
+mod work;
 
+use asked::Asked;
 use together::Sorted;
 pub use together::{Part, PartError};
+use work::Queued;
+pub use work::Work;
 
 /// How often a stopped kernel is looked for. With the news travelling over sockets it stays well under a second.
 const WATCH_EVERY: Duration = Duration::from_millis(100);
 
 /// Calls the flight recorder keeps.
 const RECORDED_CALLS: usize = 256;
-
-/// How long memory that peers may still write to is kept after a failure. They stop within a second.
-const AFTERLIFE: Duration = Duration::from_millis(1500);
 
 /// One rank of a communicator. Calls come from one thread at a time or are put in order by a lock; all ranks make the same collective
 /// calls in the same order.
@@ -63,6 +65,8 @@ struct Shared {
     choices: Mutex<Choices>,
     abort: Abort,
     recorder: Arc<FlightRecorder>,
+    /// What this rank does wrong on purpose.
+    faults: Faults,
     finalized: AtomicBool,
     /// The same for all ranks of a communicator, different from all others of this process.
     identity: [u8; 16],
@@ -99,6 +103,7 @@ impl Communicator {
     fn over(bootstrap: Bootstrap, device: u32, config: Config) -> Result<Communicator, CommError> {
         let (rank, ranks) = (bootstrap.rank(), bootstrap.ranks());
         let wishes = Wishes::new(&config)?;
+        let faults = config.faults.clone().map_or_else(Faults::from_environment, Ok)?.of_rank(rank);
         let channels = config.max_channels;
         let opening =
             Opening::new(device, Shape { rank: rank.0, ranks, channels, slot_bytes: config.slot_bytes })?;
@@ -145,6 +150,7 @@ impl Communicator {
             choices: Mutex::new(choices),
             abort,
             recorder,
+            faults,
             finalized: AtomicBool::new(false),
             identity,
             here,
@@ -173,36 +179,36 @@ impl Communicator {
     /// # Errors
     /// [`CommError::InvalidArgument`] and [`CommError::InvalidUsage`] before anything of the group is queued, as far as this rank can
     /// tell; the failure of the communicator, if it has failed.
-    pub fn enqueue(&self, ops: &[Operation], stream: ForeignStream) -> Result<(), CommError> {
+    pub fn enqueue(&self, ops: &[Operation], stream: ForeignStream) -> Result<Work, CommError> {
         let shared = &self.shared;
         shared.alive()?;
-        let sequences: Vec<u64> = ops.iter().map(|op| shared.recorder.enqueued(op)).collect();
-        let queued = self.queue(ops, &sequences, stream);
-        for sequence in sequences {
-            match &queued {
-                Ok(()) => shared.recorder.launched(sequence),
-                Err(why) => shared.recorder.failed(sequence, &why.to_string()),
-            }
-        }
-        queued
+        let asked = shared.ask(ops)?;
+        let queued = self.queue(&asked, stream);
+        shared.note_queued(&asked.sequences, queued.as_ref().err());
+        Ok(Work::new(shared, asked.sequences, queued?))
     }
 
-    fn queue(&self, ops: &[Operation], sequences: &[u64], stream: ForeignStream) -> Result<(), CommError> {
+    fn queue(&self, asked: &Asked<'_>, stream: ForeignStream) -> Result<Queued, CommError> {
         let shared = &self.shared;
         if shared.config.check_mismatch {
-            shared.compare(ops)?;
+            shared.compare(&asked.all)?;
         }
         let mut port = shared.port();
         let port = port.as_mut().ok_or_else(left)?;
-        let Sorted { calls, chosen, messages } = self.sorted(ops, sequences)?;
+        let Sorted { calls, chosen, messages } = self.sorted(port, &asked.launched, &asked.sequences)?;
         for (sequence, chosen) in chosen {
             shared.recorder.planned(sequence, chosen);
         }
-        Group::prepare(vec![Member { port, calls, messages, stream }])?.queue()?;
-        Ok(())
+        if calls.is_empty() && messages.is_empty() {
+            return Ok(Queued::Nothing);
+        }
+        let group = Group::prepare(vec![Member { port: &mut *port, calls, messages, stream }])?;
+        let captures = group.captures();
+        group.queue()?;
+        Ok(Queued::behind(port, captures))
     }
 
-    fn prepared(&self, op: &Operation) -> Result<Prepared, CommError> {
+    fn prepared(&self, port: &Port, op: &Operation) -> Result<Prepared, CommError> {
         let (rank, ranks) = (self.shared.rank, self.shared.ranks);
         let peer_exists = |peer: Rank| {
             if peer.0 < ranks {
@@ -226,6 +232,19 @@ impl Communicator {
             Operation::Recv { from, buffer, count, dtype } => {
                 message(Way::Receive, from, buffer, count, dtype.size())
             }
+            // One byte of every rank, in place: whoever has the result knows that all have come.
+            Operation::Barrier => self.prepared(
+                port,
+                &Operation::Collective {
+                    collective: Collective::AllReduce,
+                    send: port.token(),
+                    recv: port.token(),
+                    block: 1,
+                    dtype: op.dtype(),
+                    op: RedOp::Max,
+                    factor: None,
+                },
+            ),
             Operation::Collective { block: 0, .. } => Ok(Prepared::Nothing),
             Operation::Collective { collective, send, recv, block, dtype, op, factor } => {
                 if let Some(root) = collective.root() {
@@ -344,23 +363,29 @@ impl Shared {
         if self.finalized.load(Ordering::Acquire) {
             return Err(left());
         }
+        self.healthy()
+    }
+
+    /// The communicator's failure, if it has failed.
+    fn healthy(&self) -> Result<(), CommError> {
         self.note_stall();
         self.bootstrap.state().failure().map_or(Ok(()), |failure| Err(failure.error))
     }
 
-    /// Whether all ranks ask for the same, and every message has its other end. Every rank calls it with its group.
+    /// Every rank calls it with its group.
     fn compare(&self, ops: &[Operation]) -> Result<(), CommError> {
-        let own: Vec<_> = ops.iter().map(|op| Fingerprint::of(op, self.rank)).collect();
-        let all = self.bootstrap.allgather(&Fingerprint::encode(&own), self.config.deadline)?;
-        let mut prints = Vec::with_capacity(all.len());
-        for (rank, bytes) in (0..).zip(&all) {
-            prints.push(Fingerprint::decode(bytes).ok_or_else(|| CommError::Remote {
-                rank: Rank(rank),
-                why: "its description of a call cannot be read; run the same build in all ranks".into(),
-            })?);
+        fingerprint::agree(&self.bootstrap, ops, self.config.deadline)
+    }
+
+    /// In the flight record.
+    fn note_queued(&self, sequences: &[u64], error: Option<&CommError>) {
+        let error = error.map(ToString::to_string);
+        for sequence in sequences {
+            match &error {
+                None => self.recorder.launched(*sequence),
+                Some(why) => self.recorder.failed(*sequence, why),
+            }
         }
-        // Each rank lays out its own programs, and what it sends does not depend on where its buffers are.
-        fingerprint::compare(&prints, false).map_or(Ok(()), |text| Err(CommError::InvalidUsage(text.en)))
     }
 
     /// Makes the end of a kernel that was stopped at its deadline known to all ranks.
@@ -378,67 +403,6 @@ impl Shared {
         );
         self.bootstrap.abort(&why);
         self.bootstrap.state().fail(Failure { rank: Some(self.rank), error: CommError::Timeout(why) });
-    }
-
-    fn farewell(&self) -> Result<(), CommError> {
-        if let Some(port) = self.port().as_ref() {
-            port.finish()?;
-        }
-        self.note_stall();
-        self.bootstrap.barrier(self.config.setup_deadline)?;
-        self.bootstrap.goodbye()
-    }
-
-    /// Leaves, and frees what peers can write to once they cannot any more.
-    fn leave(&self) {
-        let peaceful = self.finalized.swap(true, Ordering::AcqRel) || self.farewell().is_ok();
-        if !peaceful && self.ranks > 1 {
-            self.abort.raise();
-            std::thread::sleep(AFTERLIFE);
-        }
-        drop(self.port().take());
-    }
-}
-
-impl Drop for Communicator {
-    fn drop(&mut self) {
-        let shared = self.shared.clone();
-        if shared.here == 1 {
-            shared.leave();
-            return;
-        }
-        // Ranks of one thread leave one after the other: only the last may wait for the others.
-        let leaving = shared.clone();
-        let name = format!("ringlab-leave-{}", shared.rank);
-        match std::thread::Builder::new().name(name).spawn(move || leaving.leave()) {
-            Ok(handle) => wait_if_last(&shared, handle),
-            // Without a thread nothing can be waited for: memory that others may write to is rather kept.
-            Err(_) => std::mem::forget(shared),
-        }
-    }
-}
-
-/// By identity.
-type Leaves = HashMap<[u8; 16], Vec<JoinHandle<()>>>;
-
-/// Leaves of communicators that have further ranks in this process.
-static LEAVING: Mutex<Option<Leaves>> = Mutex::new(None);
-
-fn wait_if_last(shared: &Shared, handle: JoinHandle<()>) {
-    let all = {
-        let mut leaving = LEAVING.lock().unwrap_or_else(PoisonError::into_inner);
-        let leaving = leaving.get_or_insert_default();
-        let handles = leaving.entry(shared.identity).or_default();
-        handles.push(handle);
-        if handles.len() < shared.here {
-            Vec::new()
-        } else {
-            leaving.remove(&shared.identity).unwrap_or_default()
-        }
-    };
-    for handle in all {
-        // A panic has been printed; nothing is left to be done.
-        let _ = handle.join();
     }
 }
 

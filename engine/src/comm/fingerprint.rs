@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::time::Duration;
 
+use super::bootstrap::Bootstrap;
+use super::error::CommError;
 use super::hub::names;
 use super::operation::Operation;
 use crate::text::Text;
@@ -48,6 +51,9 @@ impl Fingerprint {
             }
             Operation::Recv { from, count, dtype, .. } => {
                 Fingerprint::message(Kind::Recv { from }, count, dtype.name())
+            }
+            Operation::Barrier => {
+                Fingerprint::message(Kind::Collective { name: "barrier".into(), root: None }, 0, "")
             }
         }
     }
@@ -104,6 +110,26 @@ impl Fingerprint {
         }
         Some(list)
     }
+}
+
+/// Whether all ranks ask for the same in this group, and every message has its other end. Every rank calls it with its group, before any
+/// data moves.
+///
+/// # Errors
+/// [`CommError::InvalidUsage`] names the ranks and what they differ in; [`CommError::Timeout`] the ranks that have not come. Else the
+/// failure of the communicator.
+pub fn agree(bootstrap: &Bootstrap, ops: &[Operation], deadline: Duration) -> Result<(), CommError> {
+    let own: Vec<_> = ops.iter().map(|op| Fingerprint::of(op, bootstrap.rank())).collect();
+    let all = bootstrap.allgather(&Fingerprint::encode(&own), deadline)?;
+    let mut prints = Vec::with_capacity(all.len());
+    for (rank, bytes) in (0..).zip(&all) {
+        prints.push(Fingerprint::decode(bytes).ok_or_else(|| CommError::Remote {
+            rank: Rank(rank),
+            why: "its description of a call cannot be read; run the same build in all ranks".into(),
+        })?);
+    }
+    // Each rank lays out its own programs, and what it sends does not depend on where its buffers are.
+    compare(&prints, false).map_or(Ok(()), |text| Err(CommError::InvalidUsage(text.en)))
 }
 
 /// Whether the buffers are in place. Only where that is the same question for all ranks: with a root it is not.

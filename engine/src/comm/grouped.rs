@@ -117,7 +117,8 @@ impl GroupSession {
             stream: self.stream(rank),
         };
         let parts: Vec<Part<'_>> = ranks().map(part).collect();
-        (0..executions).try_for_each(|_| Communicator::enqueue_group(&parts).map_err(|why| failed(why.error)))
+        let queue = |_| Communicator::enqueue_group(&parts).map(drop).map_err(|why| failed(why.error));
+        (0..executions).try_for_each(queue)
     }
 
     fn timing(&self, wall: Duration) -> Timing {

@@ -15,6 +15,7 @@ mod communicator;
 pub mod debug;
 pub mod env;
 mod error;
+mod faults;
 mod fingerprint;
 #[cfg(feature = "cuda")]
 pub mod grouped;
@@ -36,9 +37,10 @@ mod wire;
 pub use bootstrap::{Bootstrap, Options};
 pub use choice::Chosen;
 #[cfg(feature = "cuda")]
-pub use communicator::{Communicator, Part, PartError};
+pub use communicator::{Communicator, Part, PartError, Work};
 pub use error::CommError;
-pub use fingerprint::{Fingerprint, compare};
+pub use faults::{Effects, Fault, Faults, Injected};
+pub use fingerprint::{Fingerprint, agree, compare};
 pub use id::UniqueId;
 pub use mps::Mps;
 pub use operation::{Config, Operation, Scalar};

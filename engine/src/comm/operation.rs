@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::error::CommError;
+use super::faults::Faults;
 use crate::plan::MAX_CHANNELS;
 use crate::tuner::Overrides;
 use crate::types::{Collective, DType, Rank, RedOp};
@@ -34,6 +35,42 @@ pub enum Operation {
         count: u64,
         dtype: DType,
     },
+    /// What comes behind it on a rank's stream starts when all ranks have come to it on theirs.
+    Barrier,
+}
+
+impl Operation {
+    /// Elements of a block or a message.
+    pub const fn block(&self) -> u64 {
+        match *self {
+            Operation::Collective { block, .. } => block,
+            Operation::Send { count, .. } | Operation::Recv { count, .. } => count,
+            Operation::Barrier => 0,
+        }
+    }
+
+    /// Of its elements; bytes where it has none.
+    pub const fn dtype(&self) -> DType {
+        match *self {
+            Operation::Collective { dtype, .. }
+            | Operation::Send { dtype, .. }
+            | Operation::Recv { dtype, .. } => dtype,
+            Operation::Barrier => DType::U8,
+        }
+    }
+
+    /// Bytes that a rank of so many sends at the least, where all share the load.
+    pub fn sent_bytes(&self, ranks: u32) -> u64 {
+        let bytes = self.block().saturating_mul(self.dtype().size() as u64);
+        match *self {
+            Operation::Collective { collective, .. } => {
+                let blocks = collective.input_blocks(ranks).max(collective.output_blocks(ranks));
+                (bytes.saturating_mul(blocks.into()) as f64 * collective.busbw_factor(ranks)) as u64
+            }
+            Operation::Send { .. } => bytes,
+            Operation::Recv { .. } | Operation::Barrier => 0,
+        }
+    }
 }
 
 /// A factor of the operation's element type.
@@ -62,6 +99,8 @@ pub struct Config {
     pub overrides: Option<Overrides>,
     /// The tuner's profile; nothing here means the one that `RINGLAB_TUNER_PROFILE` names, else one that comes with the engine.
     pub profile: Option<PathBuf>,
+    /// What this rank does wrong on purpose; nothing here means what `RINGLAB_FAULT` says.
+    pub faults: Option<Faults>,
 }
 
 impl Default for Config {
@@ -75,6 +114,7 @@ impl Default for Config {
             check_mismatch: false,
             overrides: None,
             profile: None,
+            faults: None,
         }
     }
 }

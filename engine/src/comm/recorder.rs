@@ -55,6 +55,9 @@ pub struct Record {
     /// How it is carried out, for a collective that moves something.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Chosen>,
+    /// What was done wrong about it on purpose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
     pub state: CallState,
     pub enqueued_ns: u64,
     pub launched_ns: Option<u64>,
@@ -130,6 +133,16 @@ impl FlightRecorder {
         let sequence = record.sequence;
         ring.records.push_back(record);
         sequence
+    }
+
+    /// The number that the next call will have, unless another thread's comes first.
+    pub fn next(&self) -> u64 {
+        self.lock().next
+    }
+
+    /// Something was done wrong about it on purpose.
+    pub fn injected(&self, sequence: u64, fault: &str) {
+        self.change(sequence, |record| record.fault = Some(fault.into()));
     }
 
     /// It will be carried out so.
@@ -259,6 +272,9 @@ impl Record {
             Some(ended) => write!(f, ", ended +{} us", (ended - self.enqueued_ns) / 1000)?,
             None => write!(f, ", open for {} us", now.saturating_sub(self.enqueued_ns) / 1000)?,
         }
+        if let Some(fault) = &self.fault {
+            write!(f, " (on purpose: {fault})")?;
+        }
         match &self.why {
             Some(why) => writeln!(f, ": {why}"),
             None => writeln!(f),
@@ -274,6 +290,7 @@ fn blank(operation: &Operation) -> Record {
         }
         Operation::Send { to, count, dtype, .. } => ("send", dtype, None, count, None, Some(to)),
         Operation::Recv { from, count, dtype, .. } => ("recv", dtype, None, count, None, Some(from)),
+        Operation::Barrier => ("barrier", operation.dtype(), None, 0, None, None),
     };
     Record {
         sequence: 0,
@@ -284,6 +301,7 @@ fn blank(operation: &Operation) -> Record {
         root,
         peer,
         chosen: None,
+        fault: None,
         state: CallState::Enqueued,
         enqueued_ns: 0,
         launched_ns: None,

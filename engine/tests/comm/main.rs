@@ -1,5 +1,6 @@
 //! Communicators across threads and real processes: forming, refusing, dying, aborting, splitting.
 
+mod faults;
 mod hostile;
 mod processes;
 mod threads;

@@ -4,7 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use ringlab_engine::comm::{Bootstrap, CommError, Event, Options, UniqueId};
+use ringlab_engine::comm::{
+    Bootstrap, CommError, Event, Faults, FlightRecorder, Operation, Options, UniqueId, agree,
+};
 use ringlab_engine::types::Rank;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -86,6 +88,7 @@ fn helper() {
         "slow" => slow(rank, ranks),
         "fixed" => fixed(rank, ranks),
         "leave" => leave(rank, ranks),
+        "faulty" => faulty(rank, ranks),
         other => panic!("no part {other}"),
     }
 }
@@ -273,4 +276,40 @@ fn the_end_of_the_roots_process_after_its_goodbye_is_no_failure() {
     all[1..].iter_mut().for_each(|process| assert_eq!(process.hear("failure"), "false"));
     // Their own goodbyes find nobody, and that is no error either.
     all[1..].iter_mut().for_each(|process| assert!(process.child.wait().unwrap().success()));
+}
+
+/// Calls collectives until the others fail it, and says what it knows then.
+fn faulty(rank: u32, ranks: u32) {
+    let id = exchange(rank);
+    let boot = Bootstrap::connect(&id, rank, ranks, LONG).unwrap();
+    let faults: Faults = std::env::var("RINGLAB_FAULT").unwrap().parse().unwrap();
+    let (faults, recorder) = (faults.of_rank(Rank(rank)), FlightRecorder::new(Rank(rank), 4));
+    let why = (0..).find_map(|number| {
+        let effects = faults.effects(number, &Operation::Barrier, ranks).unwrap();
+        if effects.kill {
+            kill_process(rustix::process::getpid(), Signal::KILL).unwrap();
+        }
+        let sequence = recorder.enqueued(&effects.operation);
+        recorder.launched(sequence);
+        agree(&boot, &[effects.operation], LONG).map(|()| recorder.done(sequence)).err()
+    });
+    recorder.fail_open(&why.unwrap().to_string());
+    say("record", recorder.to_json());
+}
+
+#[test]
+fn a_rank_that_kills_itself_at_its_fifth_call_is_in_the_last_record_of_all_others() {
+    let env = [("RINGLAB_FAULT", "kill rank=1 op=5")];
+    let mut all: Vec<_> = (0..3).map(|rank| Process::start("faulty", rank, 3, &env)).collect();
+    hand_over(&mut all);
+    for rank in [0, 2] {
+        let record: serde_json::Value = serde_json::from_str(&all[rank].hear("record")).unwrap();
+        let last = record["records"].as_array().unwrap().last().unwrap();
+        assert_eq!(
+            (&last["sequence"], &last["call"], &last["state"]),
+            (&5.into(), &"barrier".into(), &"failed".into())
+        );
+        assert!(last["why"].as_str().unwrap().contains("rank 1"), "{last}");
+    }
+    assert!(!all[1].child.wait().unwrap().success());
 }

@@ -3,20 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringlab_engine::comm::{Communicator, Config, Operation, UniqueId, session};
+use ringlab_engine::comm::{Communicator, Config, Faults, Operation, UniqueId, session};
 use ringlab_engine::exec::cuda::ForeignStream;
 use ringlab_engine::exec::{KernelChoice, Session, SessionSpec};
-use ringlab_engine::fifo::Fifo;
+use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::plan::{Algorithm, generate};
-use ringlab_engine::types::{Collective, DType, Rank, RedOp};
+use ringlab_engine::types::{Collective, DType, Factors, Rank, RedOp};
 
+use crate::calls;
 use crate::family::CHILD;
 
 pub fn run() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
-    let mut comm = None;
+    let mut comm: Option<Arc<Communicator>> = None;
+    let mut config = config();
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -24,13 +26,20 @@ pub fn run() {
             (["join", rank, ranks, hex], _) => {
                 // What is left of an earlier communicator goes first.
                 drop(comm.take());
-                comm = Some(join(rank.parse().unwrap(), ranks.parse().unwrap(), hex));
+                comm = Some(join(rank.parse().unwrap(), ranks.parse().unwrap(), hex, config.clone()));
                 println!("\njoined");
             }
             (["check"], Some(comm)) => check(comm, "right"),
             (["split"], Some(comm)) => split(comm),
             (["mismatch", count], Some(comm)) => mismatch(comm, count.parse().unwrap()),
             (["work"], Some(comm)) => work(comm),
+            (["calls", count], Some(comm)) => calls::calls(comm, count.parse().unwrap()),
+            (["works"], Some(comm)) => calls::works(comm),
+            (["record"], Some(comm)) => println!("\nrecord: {}", comm.flight_record()),
+            // For the next communicator.
+            (["faults", faults @ ..], _) => config.faults = Some(faults.join(" ").parse().unwrap()),
+            (["trusting"], _) => config.check_mismatch = false,
+            (["patience", millis], _) => config.deadline = Duration::from_millis(millis.parse().unwrap()),
             (["leave"], Some(_)) => {
                 drop(comm.take());
                 return;
@@ -42,25 +51,27 @@ pub fn run() {
 
 fn config() -> Config {
     let deadline = Duration::from_secs(20);
-    Config { deadline, max_channels: 4, slot_bytes: 64 << 10, check_mismatch: true, ..Config::default() }
+    let (slot_bytes, faults) = (64 << 10, Some(Faults::default()));
+    Config { deadline, max_channels: 4, slot_bytes, check_mismatch: true, faults, ..Config::default() }
 }
 
-fn join(rank: u32, ranks: u32, hex: &str) -> Arc<Communicator> {
+fn join(rank: u32, ranks: u32, hex: &str, config: Config) -> Arc<Communicator> {
     let mut bytes = [0; UniqueId::BYTES];
     for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
         *byte = u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
     }
     let id = UniqueId::from_bytes(bytes).unwrap();
-    Arc::new(Communicator::init(&id, ranks, rank, 0, config()).unwrap())
+    Arc::new(Communicator::init(&id, ranks, rank, 0, config).unwrap())
 }
 
 fn spec(comm: &Communicator, collective: Collective, block: u64) -> SessionSpec {
+    let algorithm = if Algorithm::Ring.supports(collective) { Algorithm::Ring } else { Algorithm::Exchange };
     SessionSpec {
-        plan: generate(Algorithm::Ring, collective, comm.ranks(), 4).unwrap(),
+        plan: generate(algorithm, collective, comm.ranks(), 4).unwrap(),
         block,
         dtype: DType::F32,
         op: RedOp::Sum,
-        factors: ringlab_engine::types::Factors::Parity,
+        factors: Factors::Parity,
         in_place: false,
         slot_bytes: 64 << 10,
         fifo: Fifo::default(),
@@ -71,21 +82,35 @@ fn spec(comm: &Communicator, collective: Collective, block: u64) -> SessionSpec 
     }
 }
 
+/// Every collective in every protocol, reductions also as an average and with factors, of a few elements, some, and many.
 fn check(comm: &Arc<Communicator>, done: &str) {
-    let all = [
-        Collective::AllReduce,
-        Collective::AllGather,
-        Collective::ReduceScatter,
-        Collective::Broadcast { root: Rank(comm.ranks() - 1) },
-    ];
-    for (collective, block) in all.into_iter().flat_map(|c| [1, 1000, 100_003].map(|block| (c, block))) {
-        let mut session = session::open(comm, spec(comm, collective, block)).unwrap();
-        session.fill(block).unwrap();
-        session.run(1).unwrap();
-        let report = session.check(block).unwrap();
-        assert_eq!((report.wrong, report.first_wrong), (0, None), "{collective:?} {block}");
+    for collective in Collective::all(Rank(comm.ranks() - 1)) {
+        let ops: &[RedOp] = match collective.reduces() {
+            true => &[RedOp::Sum, RedOp::Avg, RedOp::PreMulSum],
+            false => &[RedOp::Sum],
+        };
+        for op in ops {
+            for protocol in Protocol::ALL {
+                for block in [1, 1000, 100_003] {
+                    exact(
+                        comm,
+                        SessionSpec { op: *op, fifo: Fifo::of(protocol), ..spec(comm, collective, block) },
+                    );
+                }
+            }
+        }
     }
     println!("\n{done}");
+}
+
+fn exact(comm: &Arc<Communicator>, spec: SessionSpec) {
+    let what = format!("{:?} {} {} {}", spec.plan.collective, spec.op, spec.fifo.protocol, spec.block);
+    let seed = spec.block;
+    let mut session = session::open(comm, spec).unwrap_or_else(|why| panic!("{what}: {why}"));
+    session.fill(seed).unwrap();
+    session.run(1).unwrap();
+    let report = session.check(seed).unwrap();
+    assert_eq!((report.wrong, report.first_wrong), (0, None), "{what}");
 }
 
 /// Even and odd ranks, the latter in reverse order.

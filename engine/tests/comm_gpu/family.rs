@@ -21,9 +21,14 @@ pub struct Family {
 
 impl Family {
     pub fn start(ranks: u32) -> Family {
-        let mut family = Family { members: (0..ranks).map(|_| spawn()).collect() };
+        let mut family = Family::idle(ranks);
         family.join();
         family
+    }
+
+    /// Processes without a communicator.
+    pub fn idle(ranks: u32) -> Family {
+        Family { members: (0..ranks).map(|_| spawn()).collect() }
     }
 
     /// All form a new communicator.

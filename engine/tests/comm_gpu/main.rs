@@ -2,8 +2,10 @@
 //! where there is no GPU.
 #![cfg(feature = "cuda")]
 
+mod calls;
 mod child;
 mod family;
+mod faults;
 mod grouped;
 
 use std::time::{Duration, Instant};
@@ -31,9 +33,9 @@ fn processes_compute_exactly_and_part_in_peace() {
     for ranks in [2, 4] {
         let mut family = Family::start(ranks);
         family.tell_all("check");
-        family.hear_all("right", Duration::from_secs(60));
+        family.hear_all("right", Duration::from_secs(120));
         family.tell_all("split");
-        family.hear_all("split right", Duration::from_secs(60));
+        family.hear_all("split right", Duration::from_secs(120));
         family.tell_all("leave");
         family.ends(Duration::from_secs(60));
     }
@@ -53,7 +55,22 @@ fn ranks_that_ask_for_different_things_are_told_before_data_moves() {
     }
     // Nothing is broken: the same ranks go on.
     family.tell_all("check");
-    family.hear_all("right", Duration::from_secs(60));
+    family.hear_all("right", Duration::from_secs(120));
+    family.tell_all("leave");
+    family.ends(Duration::from_secs(60));
+}
+
+#[test]
+fn handles_say_when_their_own_call_ends_and_barriers_hold() {
+    if !gpu("handles_say_when_their_own_call_ends_and_barriers_hold") {
+        return;
+    }
+    let mut family = Family::idle(3);
+    // Comparing calls would wait for the rank that comes last.
+    family.tell_all("trusting");
+    family.join();
+    family.tell_all("works");
+    family.hear_all("works", Duration::from_secs(60));
     family.tell_all("leave");
     family.ends(Duration::from_secs(60));
 }
@@ -65,7 +82,7 @@ fn a_killed_rank_is_known_within_two_seconds_and_the_others_go_on() {
     if !gpu("a_killed_rank_is_known_within_two_seconds_and_the_others_go_on") {
         return;
     }
-    let kills = number("RINGLAB_KILLS", 5);
+    let kills = number("RINGLAB_KILLS", 5).max(1);
     let mut seed = number("RINGLAB_SEED", 1);
     let mut random = move |below: u64| {
         seed = ringlab_engine::data::mix(seed.wrapping_add(0x9E37_79B9_7F4A_7C15));
@@ -73,7 +90,7 @@ fn a_killed_rank_is_known_within_two_seconds_and_the_others_go_on() {
     };
     let ranks = 3;
     let mut family = Family::start(ranks);
-    let mut slowest = Duration::ZERO;
+    let (began, mut times) = (Instant::now(), Vec::new());
     for kill in 0..kills {
         family.tell_all("work");
         family.hear_all("working", Duration::from_secs(60));
@@ -81,18 +98,30 @@ fn a_killed_rank_is_known_within_two_seconds_and_the_others_go_on() {
         let victim = random(u64::from(ranks)) as usize;
         family.kill(victim);
         let killed = Instant::now();
+        let mut line = format!("kill {kill} at {:.3} s: rank {victim};", began.elapsed().as_secs_f64());
+        let mut late = None;
         for rank in (0..ranks as usize).filter(|rank| *rank != victim) {
             let said = family.hear(rank, "failed:", Duration::from_secs(30));
             let after = killed.elapsed();
-            slowest = slowest.max(after);
-            assert!(after < Duration::from_secs(2), "kill {kill}: rank {rank} said after {after:?}: {said}");
+            line += &format!(" rank {rank} knew after {} ms", after.as_millis());
+            late = late.or((after >= Duration::from_secs(2)).then_some(said));
+            times.push(after);
         }
+        eprintln!("{line}");
+        assert!(late.is_none(), "kill {kill}: too late: {}", late.unwrap_or_default());
         family.replace(victim);
         family.join();
-        family.tell_all("check");
-        family.hear_all("right", Duration::from_secs(60));
+        family.tell_all("calls 2");
+        family.hear_all("2 of 2 right", Duration::from_secs(60));
     }
-    eprintln!("{kills} kills, the last to notice took {slowest:?}");
+    times.sort_unstable();
+    let (median, most) = (times[times.len() / 2], times[times.len() - 1]);
+    eprintln!(
+        "{kills} kills, {} errors of survivors: median {} ms, longest {} ms",
+        times.len(),
+        median.as_millis(),
+        most.as_millis()
+    );
     family.tell_all("leave");
     family.ends(Duration::from_secs(60));
 }

@@ -2,13 +2,15 @@
 
 use std::thread::ScopedJoinHandle;
 
+use super::asked::Asked;
+use super::work::{Queued, Work};
 use super::{Communicator, Prepared, Shared, left};
 use crate::comm::choice::Chosen;
 use crate::comm::error::CommError;
 use crate::comm::operation::Operation;
 use crate::exec::ExecError;
 use crate::exec::cuda::ForeignStream;
-use crate::exec::cuda::rank::{Call, Group, Member, Message};
+use crate::exec::cuda::rank::{Call, Group, Member, Message, Port};
 
 /// One rank's share of a group: its operations, and the stream of its device that they are queued on.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +39,7 @@ impl Communicator {
     /// # Errors
     /// As [`Communicator::enqueue`]; also when ranks of the group ask for different things. Nothing has been queued then, unless the
     /// driver failed.
-    pub fn enqueue_group(parts: &[Part<'_>]) -> Result<(), PartError> {
+    pub fn enqueue_group<'a>(parts: &[Part<'a>]) -> Result<Vec<Work>, PartError> {
         for (part, nth) in parts.iter().zip(0..) {
             part.comm.shared.alive().map_err(|error| PartError { part: nth, error })?;
             let same = |other: &Part<'_>| std::ptr::eq(&*other.comm.shared, &*part.comm.shared);
@@ -50,35 +52,33 @@ impl Communicator {
                 });
             }
         }
-        let enqueued = |part: &Part<'_>| {
-            part.ops.iter().map(|op| part.comm.shared.recorder.enqueued(op)).collect::<Vec<u64>>()
+        let ask = |(nth, part): (usize, &Part<'a>)| {
+            part.comm.shared.ask(part.ops).map_err(|error| PartError { part: nth, error })
         };
-        let sequences: Vec<Vec<u64>> = parts.iter().map(enqueued).collect();
-        let queued = compare(parts).and_then(|()| queue(parts, &sequences));
-        for (part, sequence) in
-            parts.iter().zip(&sequences).flat_map(|(p, all)| all.iter().map(move |s| (p, s)))
-        {
-            let recorder = &part.comm.shared.recorder;
-            match &queued {
-                Ok(()) => recorder.launched(*sequence),
-                Err(why) => recorder.failed(*sequence, &why.error.to_string()),
-            }
+        // What each asks for is in the place of what it was given from here on.
+        let asked = parts.iter().enumerate().map(ask).collect::<Result<Vec<_>, _>>()?;
+        let queued = compare(parts, &asked).and_then(|()| queue(parts, &asked));
+        for (part, asked) in parts.iter().zip(&asked) {
+            part.comm.shared.note_queued(&asked.sequences, queued.as_ref().err().map(|why| &why.error));
         }
-        queued
+        let works = parts.iter().zip(asked).zip(queued?);
+        Ok(works
+            .map(|((part, asked), queued)| Work::new(&part.comm.shared, asked.sequences, queued))
+            .collect())
     }
 }
 
 /// Where it is asked for, compares what all ranks call. That waits for the other ranks, of which there may be more here.
-fn compare<'a>(parts: &'a [Part<'a>]) -> Result<(), PartError> {
+fn compare<'a>(parts: &'a [Part<'a>], asked: &'a [Asked<'a>]) -> Result<(), PartError> {
     let asks = |(_, part): &(usize, &Part<'_>)| part.comm.shared.config.check_mismatch;
     let asking: Vec<(usize, &'a Part<'a>)> = parts.iter().enumerate().filter(asks).collect();
     if let [(part, only)] = asking[..] {
-        return only.comm.shared.compare(only.ops).map_err(|error| PartError { part, error });
+        return only.comm.shared.compare(&asked[part].all).map_err(|error| PartError { part, error });
     }
     std::thread::scope(|scope| {
         // Only what may be shared goes along, not the streams.
         let start = |(nth, part): (usize, &'a Part<'a>)| {
-            let (shared, ops): (&Shared, _) = (&part.comm.shared, part.ops);
+            let (shared, ops): (&Shared, _) = (&part.comm.shared, &asked[nth].all);
             (nth, scope.spawn(move || shared.compare(ops)))
         };
         let threads: Vec<_> = asking.into_iter().map(start).collect();
@@ -105,7 +105,7 @@ fn by_communicator(parts: &[Part<'_>]) -> Vec<Vec<usize>> {
     all.into_iter().map(|(_, of)| of).collect()
 }
 
-fn queue(parts: &[Part<'_>], sequences: &[Vec<u64>]) -> Result<(), PartError> {
+fn queue(parts: &[Part<'_>], asked: &[Asked<'_>]) -> Result<Vec<Queued>, PartError> {
     // Locks in one order, whoever else holds several: by communicator and rank.
     let mut order: Vec<usize> = (0..parts.len()).collect();
     order.sort_by_key(|&nth| (parts[nth].comm.shared.identity, parts[nth].comm.shared.rank));
@@ -113,10 +113,13 @@ fn queue(parts: &[Part<'_>], sequences: &[Vec<u64>]) -> Result<(), PartError> {
     ports.sort_by_key(|(nth, _)| *nth);
     let mut members = Vec::with_capacity(parts.len());
     let mut plans = Vec::with_capacity(parts.len());
-    for (((nth, port), part), sequences) in ports.iter_mut().zip(parts).zip(sequences) {
+    let mut queued = Vec::with_capacity(parts.len());
+    for (((nth, port), part), asked) in ports.iter_mut().zip(parts).zip(asked) {
         let at = |error| PartError { part: *nth, error };
         let port = port.as_mut().ok_or_else(left).map_err(at)?;
-        let Sorted { calls, chosen, messages } = part.comm.sorted(part.ops, sequences).map_err(at)?;
+        let Sorted { calls, chosen, messages } =
+            part.comm.sorted(port, &asked.launched, &asked.sequences).map_err(at)?;
+        queued.push(if calls.is_empty() && messages.is_empty() { Some(Queued::Nothing) } else { None });
         members.push(Some(Member { port, calls, messages, stream: part.stream }));
         plans.push(chosen);
     }
@@ -131,12 +134,19 @@ fn queue(parts: &[Part<'_>], sequences: &[Vec<u64>]) -> Result<(), PartError> {
             let (sequence, chosen) = plans[nth][call];
             parts[nth].comm.shared.recorder.planned(sequence, chosen);
         }
-        groups.push((of[0], group));
+        groups.push((of, group));
     }
-    for (part, group) in groups {
-        group.queue().map_err(|error| PartError { part, error: error.into() })?;
+    let mut captures = vec![false; parts.len()];
+    for (of, group) in groups {
+        of.iter().for_each(|&nth| captures[nth] = group.captures());
+        group.queue().map_err(|error| PartError { part: of[0], error: error.into() })?;
     }
-    Ok(())
+    for ((_, port), (captures, queued)) in ports.iter().zip(captures.into_iter().zip(&mut queued)) {
+        if let (None, Some(port)) = (&queued, port.as_ref()) {
+            *queued = Some(Queued::behind(port, captures));
+        }
+    }
+    Ok(queued.into_iter().map(|queued| queued.unwrap_or(Queued::Nothing)).collect())
 }
 
 /// Operations as a port takes them: collectives in order, with their numbers in the flight record and what was chosen for each, and
@@ -148,10 +158,15 @@ pub(super) struct Sorted {
 }
 
 impl Communicator {
-    pub(super) fn sorted(&self, ops: &[Operation], sequences: &[u64]) -> Result<Sorted, CommError> {
+    pub(super) fn sorted(
+        &self,
+        port: &Port,
+        ops: &[Operation],
+        sequences: &[u64],
+    ) -> Result<Sorted, CommError> {
         let mut sorted = Sorted { calls: vec![], chosen: vec![], messages: vec![] };
         for (op, sequence) in ops.iter().zip(sequences) {
-            match self.prepared(op)? {
+            match self.prepared(port, op)? {
                 Prepared::Call(call, chosen) => {
                     sorted.calls.push(call);
                     sorted.chosen.push((*sequence, chosen));

@@ -212,6 +212,17 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
+    /// Whether the queue is a graph's instead of a stream's.
+    pub fn captures(&self) -> bool {
+        self.captures
+    }
+
+    /// Whether someone holds a mark at this event, which the lead and its followers have.
+    fn holds_mark(&self, fork: &Arc<Event>) -> bool {
+        let last = self.members.iter().filter(|member| Arc::ptr_eq(&member.port.last, fork)).count();
+        Arc::strong_count(fork) > 1 + last
+    }
+
     fn launch(&mut self, ready: &Ready) -> Result<(), ExecError> {
         let stream = self.members[0].stream;
         self.lead().launch(ready, [0; 3], None, stream)
@@ -254,8 +265,8 @@ impl<'a> Group<'a> {
             return others.into_iter().try_for_each(|other| recorded.block(other));
         }
         let ranks: Vec<u32> = self.members.iter().map(|member| member.port.shape.rank).collect();
-        let fork = match &self.lead().fusion.fork {
-            Some((known, fork)) if *known == ranks => fork.clone(),
+        let fork = match &self.members[0].port.fusion.fork {
+            Some((known, fork)) if *known == ranks && !self.holds_mark(fork) => fork.clone(),
             _ => Arc::new(Event::new(&self.lead().device)?),
         };
         fork.record(lead)?;

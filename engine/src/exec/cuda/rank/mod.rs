@@ -7,10 +7,12 @@ mod fusion;
 mod group;
 mod local;
 mod mailbox;
+mod mark;
 mod messages;
 mod port;
 mod programs;
 mod ready;
+mod starve;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +24,7 @@ pub(crate) use buffers::RankBuffers;
 pub(crate) use group::{Group, Member};
 pub use mailbox::Card;
 use mailbox::Mailbox;
+pub use mark::Mark;
 pub use port::{Abort, Port};
 
 use super::driver::{self, Device};

@@ -44,7 +44,7 @@ pub struct Port {
     pub(super) last: Arc<Event>,
     pub(super) last_stream: Option<ForeignStream>,
     /// Recorded behind this rank's own launches only.
-    own: Arc<Event>,
+    pub(super) own: Arc<Event>,
     pub(super) fusion: Fusion,
     pub(super) tally: Tally,
     /// By protocol and channel.
@@ -57,6 +57,10 @@ pub struct Port {
     stalls: Mapped<image::Stall>,
     abort: Abort,
     pub(super) scratch: Memory,
+    /// What a barrier reduces.
+    token: Memory,
+    /// Where credits go that nobody is to see ([`Port::starve_senders`]).
+    pub(super) sink: Option<Memory>,
     _peers: Vec<Reached>,
     _mailbox: Mailbox,
 }
@@ -116,6 +120,8 @@ impl Port {
             stalls: Mapped::zeroed(&device, shape.channels as usize)?,
             abort: Abort(Arc::new(Mutex::new(Mapped::zeroed(&device, 1)?))),
             scratch: Memory::zeroed(&device, SCRATCH_CHUNKS * u64::from(shape.channels) * shape.slot_bytes)?,
+            token: words(2)?,
+            sink: None,
             _peers: peers,
             _mailbox: mailbox,
             device,
@@ -272,11 +278,17 @@ impl Port {
         kernels::run_rank(&ready.function, launch, stream, &params)?;
         self.captured |= capturing;
         if !capturing {
+            self.renew_event()?;
             self.own.record(stream)?;
             self.last = self.own.clone();
             self.last_stream = Some(stream);
         }
         Ok(())
+    }
+
+    /// A few bytes of the port's own that its barriers may reduce.
+    pub fn token(&self) -> u64 {
+        self.token.address().0
     }
 
     /// Waits for everything queued outside graphs. Bounded, since every kernel ends by its deadline.
