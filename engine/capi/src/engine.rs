@@ -57,7 +57,7 @@ pub fn enqueue_group(shares: &[Share<'_>]) -> Result<(), (usize, CommError)> {
     if shares.len() > 1
         && let Some(parts) = shares.iter().map(Share::part).collect::<Option<Vec<_>>>()
     {
-        return Communicator::enqueue_group(&parts).map_err(|failed| (failed.part, failed.error));
+        return Communicator::enqueue_group(&parts).map(drop).map_err(|failed| (failed.part, failed.error));
     }
     let mut all = shares.iter().enumerate();
     all.try_for_each(|(nth, share)| share.line.enqueue(share.ops, share.stream).map_err(|error| (nth, error)))

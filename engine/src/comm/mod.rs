@@ -15,6 +15,7 @@ mod communicator;
 pub mod debug;
 pub mod env;
 mod error;
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "who reads the variable is the communicator"))]
 mod faults;
 mod fingerprint;
 #[cfg(feature = "cuda")]

@@ -34,10 +34,7 @@ impl Line for Listener {
         if self.refuses.load(Ordering::Relaxed) {
             return Err(CommError::Aborted("rank 2 called abort".into()));
         }
-        let counts = ops.iter().map(|op| match op {
-            Operation::Send { count, .. } | Operation::Recv { count, .. } => *count,
-            Operation::Collective { block, .. } => *block,
-        });
+        let counts = ops.iter().map(Operation::block);
         self.queued.lock().unwrap().push((counts.collect(), stream.addr()));
         Ok(())
     }
