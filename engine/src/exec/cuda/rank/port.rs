@@ -56,6 +56,9 @@ pub struct Port {
     halted: Memory,
     stalls: Mapped<image::Stall>,
     abort: Abort,
+    /// Where the device sees `stalls` and the abort word: the driver is not asked at every launch.
+    stalls_at: u64,
+    abort_at: u64,
     pub(super) scratch: Memory,
     /// What a barrier reduces.
     token: Memory,
@@ -99,6 +102,8 @@ impl Port {
         let endpoints = Protocol::ALL.into_iter().map(endpoints).collect();
         let table = u64::from(shape.ranks) * ROLES as u64;
         let words = |count: u64| Memory::zeroed(&device, count * 8);
+        let stalls = Mapped::zeroed(&device, shape.channels as usize)?;
+        let abort = Abort(Arc::new(Mutex::new(Mapped::zeroed(&device, 1)?)));
         Ok(Port {
             arena: Arena::new(&device, ARENA_BYTES)?,
             given: Vec::new(),
@@ -117,8 +122,10 @@ impl Port {
             rounds: words(shape.channels.into())?,
             meeting: words(1)?,
             halted: words(1)?,
-            stalls: Mapped::zeroed(&device, shape.channels as usize)?,
-            abort: Abort(Arc::new(Mutex::new(Mapped::zeroed(&device, 1)?))),
+            stalls_at: stalls.address()?.0,
+            abort_at: abort.address()?,
+            stalls,
+            abort,
             scratch: Memory::zeroed(&device, SCRATCH_CHUNKS * u64::from(shape.channels) * shape.slot_bytes)?,
             token: words(2)?,
             sink: None,
@@ -246,9 +253,9 @@ impl Port {
             slot: step_bytes(&self.shape, ready.protocol),
             slice: ready.tile_bytes,
             deadline_ns: u64::try_from(self.deadline.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2),
-            abort: self.abort.address()?,
+            abort: self.abort_at,
             halted: self.halted.address().0,
-            stalls: self.stalls.address()?.0,
+            stalls: self.stalls_at,
             moved: self.moved.address().0,
             stamps: 0,
             launches: 0,
