@@ -100,7 +100,17 @@ pub fn settings(given: Option<NcclConfig>) -> Result<Settings, Fault> {
             given.cga_cluster_size
         )));
     }
-    flag("splitShare", given.split_share)?;
+    if given.cga_cluster_size > 0 {
+        debug::log!(
+            Info,
+            Init,
+            "cgaClusterSize {} changes nothing: blocks here form no clusters",
+            given.cga_cluster_size
+        );
+    }
+    if flag("splitShare", given.split_share)? == Some(true) {
+        debug::log!(Info, Init, "splitShare changes nothing: communicators here share no connections");
+    }
     if !given.net_name.is_null() {
         // SAFETY: the caller's structure promises a terminated string where it is not null.
         let name = unsafe { CStr::from_ptr(given.net_name) }.to_string_lossy();

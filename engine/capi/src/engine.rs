@@ -17,6 +17,8 @@ pub trait Line: Debug + Send + Sync {
     fn communicator(&self) -> Option<&Communicator> {
         None
     }
+    /// Microseconds that an operation would take by the tuner's profile.
+    fn predicted_us(&self, op: &Operation) -> Result<f64, CommError>;
     fn split(&self, color: Option<u32>, key: i32, config: Config)
     -> Result<Option<Box<dyn Line>>, CommError>;
     fn finalize(&self) -> Result<(), CommError>;
@@ -82,6 +84,10 @@ impl Line for Communicator {
 
     fn communicator(&self) -> Option<&Communicator> {
         Some(self)
+    }
+
+    fn predicted_us(&self, op: &Operation) -> Result<f64, CommError> {
+        self.predicted_us(op)
     }
 
     fn split(

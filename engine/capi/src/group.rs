@@ -102,12 +102,23 @@ pub fn end() -> Result<NcclResult, Fault> {
     }
 }
 
-/// Ends a group without carrying anything out; communicators that were to form in it do not.
-pub fn discard() -> Result<(), Fault> {
-    if let Some(group) = close()? {
-        abandon(group.jobs, &Fault::usage("the group was only simulated"));
+/// Ends a group without carrying anything out; communicators that were to form in it do not. Microseconds that its operations would take,
+/// after the outermost group.
+///
+/// # Errors
+/// As [`end`], or when an operation's time is not known.
+pub fn simulate() -> Result<Option<f64>, Fault> {
+    let Some(group) = close()? else { return Ok(None) };
+    abandon(group.jobs, &Fault::usage("the group was only simulated"));
+    // A communicator's operations follow each other; different communicators' run at the same time, as far as the device has room.
+    let mut longest = 0.0_f64;
+    for work in group.work {
+        let line = work.comm.line()?;
+        let times = work.ops.iter().map(|op| line.predicted_us(op)).collect::<Result<Vec<f64>, _>>();
+        let times = times.map_err(Fault::from).inspect_err(|fault| work.comm.note(fault))?;
+        longest = longest.max(times.iter().sum());
     }
-    Ok(())
+    Ok(Some(longest))
 }
 
 /// The outermost group, ready to be carried out.

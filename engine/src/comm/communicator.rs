@@ -276,6 +276,31 @@ impl Communicator {
         self.shared.choices().explain(collective, block * dtype.size() as u64)
     }
 
+    /// Microseconds that an operation would take by the tuner's profile.
+    ///
+    /// # Errors
+    /// [`CommError::Unsupported`] where there are no figures for it, which says why.
+    pub fn predicted_us(&self, op: &Operation) -> Result<f64, CommError> {
+        let (collective, block, dtype) = match *op {
+            Operation::Collective { block: 0, .. } => return Ok(0.0),
+            Operation::Collective { collective, block, dtype, .. } => (collective, block, dtype),
+            Operation::Barrier => (Collective::AllReduce, 1, op.dtype()),
+            Operation::Send { .. } | Operation::Recv { .. } => {
+                return Err(CommError::Unsupported(
+                    "the tuner has figures of collectives only; simulate without sends and receives".into(),
+                ));
+            }
+        };
+        let choice = self.explain(collective, block, dtype)?;
+        choice.winner().cost.as_ref().map(|cost| cost.time_us).ok_or_else(|| {
+            let sentence = &choice.sentences()[choice.chosen].en;
+            CommError::Unsupported(format!(
+                "no time is known for {} of {} bytes: {sentence}",
+                choice.collective, choice.bytes
+            ))
+        })
+    }
+
     pub fn config(&self) -> &Config {
         &self.shared.config
     }

@@ -67,22 +67,23 @@ export! {
 }
 
 export! {
-    /// Ends a group without carrying it out. The time it would take is not offered.
+    /// Ends a group without carrying it out, and stores the microseconds that its collectives would take by the tuner's profile in
+    /// `estimatedTime`. Where the profile has no figures, and for sends and receives, that is an error.
     fn ncclGroupSimulateEnd, pncclGroupSimulateEnd(sim_info: *mut NcclSimInfo) {
-        group::discard()?;
-        if !sim_info.is_null() {
-            // SAFETY: not null; the caller promises a structure of this kind.
-            let magic = unsafe { (&raw const (*sim_info).magic).read_unaligned() };
-            if magic != SIM_INFO_MAGIC {
-                return Err(Fault::argument(
-                    "ncclSimInfo_t was not initialised with NCCL_SIM_INFO_INITIALIZER; the group was dropped",
-                ));
-            }
+        let time = group::simulate();
+        check("simInfo", sim_info)?;
+        // SAFETY: not null; the caller promises a structure of this kind, which begins with its size and mark.
+        let (size, magic) = unsafe { ((&raw const (*sim_info).size).read_unaligned(), (&raw const (*sim_info).magic).read_unaligned()) };
+        if magic != SIM_INFO_MAGIC || size < std::mem::offset_of!(NcclSimInfo, estimated_time) + size_of::<f32>() {
+            return Err(Fault::argument(
+                "ncclSimInfo_t was not initialised with NCCL_SIM_INFO_INITIALIZER; the group was dropped",
+            ));
         }
-        Err(Fault::unsupported(
-            "the simulated time of a group",
-            "the group was dropped without being carried out; measure with ringlab-perf, or simulate a plan with it",
-        ))
+        if let Some(time) = time? {
+            // SAFETY: as above; the structure is long enough for it.
+            unsafe { (&raw mut (*sim_info).estimated_time).write_unaligned(time as f32) };
+        }
+        Ok(SUCCESS)
     }
 }
 

@@ -39,6 +39,14 @@ impl Line for Listener {
         Ok(())
     }
 
+    /// A microsecond an element.
+    fn predicted_us(&self, op: &Operation) -> Result<f64, CommError> {
+        match op.block() {
+            0 => Err(CommError::Unsupported("nothing is known of 0 elements".into())),
+            elements => Ok(elements as f64),
+        }
+    }
+
     fn split(&self, _: Option<u32>, _: i32, _: Config) -> Result<Option<Box<dyn Line>>, CommError> {
         Ok(None)
     }
@@ -186,6 +194,29 @@ fn groups_belong_to_their_thread() {
     .join()
     .unwrap();
     assert!(is_open());
-    discard().unwrap();
+    assert_eq!(simulate().unwrap(), Some(0.0));
     assert!(!is_open());
+}
+
+#[test]
+fn a_simulated_group_takes_as_long_as_its_slowest_communicator_and_queues_nothing() {
+    let all = [comm(), comm()];
+    let add = |which: usize, count| {
+        let operation = Operation::Send { to: Rank(0), buffer: 8, count, dtype: DType::F32 };
+        add_operation(&all[which].0, operation, std::ptr::null_mut());
+    };
+    start();
+    start();
+    add(0, 3);
+    add(1, 5);
+    assert_eq!(simulate().unwrap(), None, "an inner group's end is no end");
+    add(0, 4);
+    assert_eq!(simulate().unwrap(), Some(7.0));
+    start();
+    add(0, 3);
+    add(1, 0);
+    let fault = simulate().unwrap_err();
+    assert_eq!((fault.code, fault.text.as_str()), (INVALID_USAGE, "nothing is known of 0 elements"));
+    assert!(all.iter().all(|(_, listener)| listener.queued.lock().unwrap().is_empty()));
+    assert_eq!(all[1].0.last_error(), "nothing is known of 0 elements");
 }

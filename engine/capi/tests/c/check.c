@@ -97,7 +97,15 @@ int main(void) {
   EXPECT(ncclGroupEnd(), ncclInvalidArgument, "ncclGroupEnd: the communicator is null");
   EXPECT(ncclGroupEnd(), ncclInvalidUsage, "no group is open");
   EXPECT(ncclGroupStart(), ncclSuccess, NULL);
-  EXPECT(ncclGroupSimulateEnd(&simulated), ncclInvalidUsage, "not offered");
+  EXPECT(ncclGroupSimulateEnd(&simulated), ncclSuccess, NULL);
+  failures += simulated.estimatedTime != 0;
+  EXPECT(ncclGroupSimulateEnd(&simulated), ncclInvalidUsage, "no group is open");
+  EXPECT(ncclGroupStart(), ncclSuccess, NULL);
+  EXPECT(ncclGroupSimulateEnd(NULL), ncclInvalidArgument, "simInfo");
+  simulated.magic = 1;
+  EXPECT(ncclGroupStart(), ncclSuccess, NULL);
+  EXPECT(ncclGroupSimulateEnd(&simulated), ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER");
+  EXPECT(ncclGroupEnd(), ncclInvalidUsage, "no group is open");
 
   /* With a device this works, without one it says so. */
   code = ncclCommInitRank(&comm, 1, id, 0);
