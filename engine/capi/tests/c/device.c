@@ -1,5 +1,5 @@
 /* Ranks as processes on one GPU, through the C interface alone: `device RANKS [COUNT]`. Every collective, groups, several streams, a
- * made reduction, a split, an abort; every element is compared. Prints a line for each; exits with the number of failures.
+ * made reduction, a split, an abort; then ranks of one process in groups, and a graph of one. Every element is compared. Prints a line for each; exits with the number of failures.
  * The CUDA driver is loaded by name, so that no CUDA header or library is needed to build this. */
 #define _DEFAULT_SOURCE
 #include <dlfcn.h>
@@ -239,6 +239,98 @@ static int run(Shared *shared) {
   return failures;
 }
 
+/* All ranks of a communicator in this process, called by one thread. */
+#define HERE 4
+
+static ncclComm_t local[HERE];
+static cudaStream_t queues[HERE];
+static unsigned long long inputs[HERE], outputs[HERE];
+
+static void fill_all(size_t elements) {
+  for (rank = 0; rank < HERE; rank++) {
+    input = inputs[rank];
+    output = outputs[rank];
+    fill(elements);
+  }
+  rank = 0;
+}
+
+static void fetch_all(int of, size_t elements) {
+  for (int r = 0; r < HERE; r++) CU(cuStreamSynchronize, queues[r]);
+  CU(cuMemcpyDtoH_v2, host, outputs[of], elements * sizeof(float));
+}
+
+static ncclResult_t reduce_all(cudaStream_t only) {
+  ncclGroupStart();
+  for (int r = 0; r < HERE; r++)
+    ncclAllReduce((void *)inputs[r], (void *)outputs[r], count, ncclFloat, ncclSum, local[r], only ? only : queues[r]);
+  return ncclGroupEnd();
+}
+
+static void graph_of_a_group(void) {
+  void *graph = NULL, *runnable = NULL;
+  fill_all(count);
+  CU(cuStreamBeginCapture_v2, queues[0], 1);
+  worked("recording a group", reduce_all(queues[0]));
+  CU(cuStreamEndCapture, queues[0], &graph);
+  CU(cuGraphInstantiateWithFlags, &runnable, graph, 0ull);
+  for (int run = 0; run < 100; run++) CU(cuGraphLaunch, runnable, queues[0]);
+  for (int r = 0; r < HERE; r++) {
+    fetch_all(r, count);
+    COMPARE("a graph of a group run 100 times", count, sum(i, 0, HERE, 1));
+  }
+  CU(cuGraphExecDestroy, runnable);
+  CU(cuGraphDestroy, graph);
+}
+
+static int together(void) {
+  int device, devices[HERE] = {0};
+  void *context;
+  size_t bytes = count * HERE * sizeof(float) + 16;
+  rank = 0;
+  driver = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!driver) { printf("there is no CUDA driver\n"); return 99; }
+  CU(cuInit, 0);
+  CU(cuDeviceGet, &device, 0);
+  CU(cuDevicePrimaryCtxRetain, &context, device);
+  CU(cuCtxSetCurrent, context);
+  for (int s = 0; s < 2; s++) CU(cuStreamCreate, &streams[s], 1);
+  for (int r = 0; r < HERE; r++) {
+    CU(cuStreamCreate, &queues[r], 1);
+    CU(cuMemAlloc_v2, &inputs[r], bytes);
+    CU(cuMemAlloc_v2, &outputs[r], bytes);
+  }
+  host = malloc(bytes);
+  if (!worked("ranks of one process", ncclCommInitAll(local, HERE, devices))) return failures;
+  comm = local[0];
+  fill_all(count);
+  if (worked("a group of all ranks", reduce_all(NULL)))
+    for (int r = 0; r < HERE; r++) {
+      fetch_all(r, count);
+      COMPARE("a group of all ranks", count, sum(i, 0, HERE, 1));
+    }
+  fill_all(count);
+  ncclGroupStart();
+  for (int r = 0; r < HERE; r++) {
+    ncclAllGather((void *)inputs[r], (void *)outputs[r], count, ncclFloat, local[r], queues[r]);
+    /* To where the all-gather reads nothing and writes nothing. */
+    ncclSend((void *)inputs[r], count, ncclFloat, (r + 1) % HERE, local[r], queues[r]);
+    ncclRecv((char *)inputs[r] + count * sizeof(float), count, ncclFloat, (r + HERE - 1) % HERE, local[r], queues[r]);
+  }
+  if (worked("a group of collectives and messages", ncclGroupEnd()))
+    for (int r = 0; r < HERE; r++) {
+      fetch_all(r, count * HERE);
+      COMPARE("an all-gather beside messages", count * HERE, value((int)(i / count), i % count));
+      CU(cuMemcpyDtoH_v2, host, inputs[r] + count * sizeof(float), count * sizeof(float));
+      COMPARE("messages beside an all-gather", count, value((r + HERE - 1) % HERE, i));
+    }
+  graph_of_a_group();
+  ncclGroupStart();
+  for (int r = 0; r < HERE; r++) ncclCommDestroy(local[r]);
+  worked("destroying all", ncclGroupEnd());
+  return failures;
+}
+
 int main(int argc, char **argv) {
   int bad = 0, status;
   Shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -252,6 +344,9 @@ int main(int argc, char **argv) {
     wait(&status);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) bad++;
   }
+  if (fork() == 0) _exit(together());
+  wait(&status);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) { printf("ranks of one process failed\n"); bad++; }
   printf("%d of %d ranks failed\n", bad, ranks);
   return bad;
 }
