@@ -62,6 +62,8 @@ pub const CONFIG_MAGIC: c_uint = 0xcafe_beef;
 pub const SIM_INFO_MAGIC: c_uint = 0x7468_5283;
 pub const UNDEFINED: c_int = c_int::MIN;
 pub const SPLIT_NOCOLOR: c_int = -1;
+/// `NCCL_WIN_COLL_SYMMETRIC`.
+pub const WINDOW_SYMMETRIC: c_int = 1;
 /// Built-in reductions come before this number, made ones from it on.
 pub const NUM_OPS: c_int = 5;
 pub const SCALAR_DEVICE: c_int = 0;

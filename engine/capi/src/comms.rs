@@ -2,8 +2,11 @@
 //! stale, null or invented one is an error and nothing worse.
 
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use ringlab_engine::comm::WindowId;
 
 use crate::abi::{IN_PROGRESS, NcclComm, NcclResult, SUCCESS};
 use crate::config::Settings;
@@ -20,7 +23,9 @@ pub struct Comm {
     /// What this communicator ran into last.
     error: Mutex<String>,
     pub reductions: Mutex<Reductions>,
-    pub registered: Mutex<HashMap<usize, Registered>>,
+    registered: Mutex<HashMap<usize, Registered>>,
+    /// Handles of buffers given out; none is used again.
+    handles: AtomicUsize,
 }
 
 /// A buffer the program has registered.
@@ -28,6 +33,8 @@ pub struct Comm {
 pub struct Registered {
     pub address: usize,
     pub bytes: usize,
+    /// Where it was registered with all ranks.
+    pub window: Option<WindowId>,
 }
 
 #[derive(Debug)]
@@ -84,6 +91,7 @@ impl Comm {
             error: Mutex::default(),
             reductions: Mutex::default(),
             registered: Mutex::default(),
+            handles: AtomicUsize::new(1),
         });
         registry().write().unwrap_or_else(PoisonError::into_inner).insert(comm.handle, comm.clone());
         comm
@@ -113,6 +121,26 @@ impl Comm {
 
     pub fn handle(&self) -> NcclComm {
         std::ptr::without_provenance_mut(self.handle)
+    }
+
+    /// A handle for a buffer that is about to be registered.
+    pub fn next_buffer(&self) -> usize {
+        self.handles.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub fn keep_buffer(&self, handle: usize, registered: Registered) {
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner).insert(handle, registered);
+    }
+
+    /// # Errors
+    /// Invalid argument for what is no registration, or none any more.
+    pub fn forget_buffer(&self, handle: *mut c_void) -> Result<Registered, Fault> {
+        let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        registered.remove(&handle.addr()).ok_or_else(|| {
+            Fault::argument(format!(
+                "{handle:p} is no registration of this communicator, or was deregistered"
+            ))
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -74,15 +74,18 @@ fn primary(ordinal: u32) -> Result<sys::CUcontext, Fault> {
     unsafe { result::primary_ctx::retain(device(ordinal)?) }.map_err(failed("opening a device"))
 }
 
-/// Device memory on the current device; ordinary memory, which other processes can map through CUDA IPC.
+/// Bytes of which the driver gives an allocation whole pieces, which it shares alone.
+const PIECE: usize = 2 << 20;
+
+/// Device memory on the current device; ordinary memory, in pieces of its own that other processes can map through CUDA IPC.
 pub fn allocate(bytes: usize) -> Result<*mut c_void, Fault> {
     ensure_context()?;
     if bytes == 0 {
         return Err(Fault::argument("0 bytes of memory were asked for"));
     }
     // SAFETY: the memory is handed to the program, which gives it back through `free`.
-    let address =
-        unsafe { result::malloc_sync(bytes) }.map_err(failed(&format!("allocating {bytes} bytes")))?;
+    let address = unsafe { result::malloc_sync(bytes.max(PIECE)) }
+        .map_err(failed(&format!("allocating {bytes} bytes")))?;
     Ok(std::ptr::without_provenance_mut(address as usize))
 }
 

@@ -29,6 +29,7 @@ use crate::types::{Collective, DType, Rank, RedOp};
 mod asked;
 mod leave;
 mod together;
+mod windows;
 mod work;
 
 use asked::Asked;

@@ -35,6 +35,8 @@ mod split;
 mod watch;
 mod wire;
 
+#[cfg(feature = "cuda")]
+pub use crate::exec::cuda::rank::WindowId;
 pub use bootstrap::{Bootstrap, Options};
 pub use choice::Chosen;
 #[cfg(feature = "cuda")]

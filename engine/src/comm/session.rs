@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::communicator::Communicator;
 use super::error::CommError;
-use crate::exec::cuda::rank::{Call, RankBuffers, Schedule};
+use super::operation::{Operation, Scalar};
+use crate::exec::cuda::ForeignStream;
+use crate::exec::cuda::rank::{Call, Factor, RankBuffers, Schedule, WindowId, reads_peers};
 use crate::exec::{
     CheckReport, ExecError, Hardware, KernelChoice, Session, SessionSpec, Timing, WrongElement,
 };
@@ -29,6 +31,8 @@ pub struct RankSession {
     spec: SessionSpec,
     schedule: Schedule,
     buffers: RankBuffers,
+    /// Of the buffers, where ranks read each other's.
+    windows: Vec<WindowId>,
 }
 
 /// Prepares a plan on the communicator; every rank calls it with the same spec.
@@ -54,7 +58,11 @@ pub fn open(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<RankSession, 
         Ok((schedule, RankBuffers::new(port, &spec, rank)?))
     });
     let (schedule, buffers) = prepared.map_err(failed)?;
-    let session = RankSession { comm: comm.clone(), spec, schedule, buffers };
+    let windows = Vec::new();
+    let mut session = RankSession { comm: comm.clone(), spec, schedule, buffers, windows };
+    if reads_peers(&session.spec.plan) {
+        session.register()?;
+    }
     // In a process of several ranks allocating waits for kernels, so nobody launches before all have allocated.
     session.meet()?;
     Ok(session)
@@ -80,6 +88,39 @@ struct Found {
 }
 
 impl RankSession {
+    /// Registers the buffers, so that collectives on them may read those of peers. A plan that reads them needs no call.
+    ///
+    /// # Errors
+    /// As [`Communicator::register`].
+    pub fn register(&mut self) -> Result<(), ExecError> {
+        for (address, bytes) in self.buffers.memories() {
+            self.windows.push(self.comm.register(address, bytes).map_err(failed)?);
+        }
+        Ok(())
+    }
+
+    /// What this rank asks its communicator for when the communicator is to choose a plan, and the stream of the buffers.
+    pub fn operation(&self) -> (Operation, ForeignStream) {
+        let Call { collective, block, dtype, op, factor, input, output, .. } = self.call();
+        let factor = factor.map(|factor| match factor {
+            Factor::Bits(bits) => Scalar::Bits(bits),
+            Factor::Device(at) => Scalar::Device(at),
+        });
+        let operation =
+            Operation::Collective { collective, send: input, recv: output, block, dtype, op, factor };
+        (operation, self.buffers.stream())
+    }
+
+    /// Address and bytes of the memories that input and output lie in.
+    pub fn memories(&self) -> Vec<(u64, u64)> {
+        self.buffers.memories()
+    }
+
+    /// Waits for what is queued on the buffers' stream.
+    pub fn finish(&self) -> Result<(), ExecError> {
+        self.buffers.finish()
+    }
+
     fn meet(&self) -> Result<(), ExecError> {
         self.comm.bootstrap().barrier(STEP + self.spec.deadline).map_err(failed)
     }
@@ -196,5 +237,8 @@ impl Drop for RankSession {
     fn drop(&mut self) {
         // Freeing waits for kernels of the process: all ranks have to be through with theirs. One that failed has told the others.
         let _ = self.meet();
+        for window in self.windows.drain(..) {
+            let _ = self.comm.deregister(window);
+        }
     }
 }

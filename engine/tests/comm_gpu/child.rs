@@ -32,6 +32,7 @@ pub fn run() {
             (["check"], Some(comm)) => check(comm, "right"),
             (["split"], Some(comm)) => split(comm),
             (["mismatch", count], Some(comm)) => mismatch(comm, count.parse().unwrap()),
+            (["registered"], Some(comm)) => registered(comm),
             (["work"], Some(comm)) => work(comm),
             (["calls", count], Some(comm)) => calls::calls(comm, count.parse().unwrap()),
             (["works"], Some(comm)) => calls::works(comm),
@@ -139,6 +140,66 @@ fn mismatch(comm: &Communicator, block: u64) {
     };
     let why = comm.enqueue(&[op], ForeignStream(std::ptr::null_mut())).unwrap_err();
     println!("\nmismatch: {}", why.to_string().replace('\n', " "));
+}
+
+/// Plans that read peers' buffers, and what the communicator chooses when they are registered.
+fn registered(comm: &Arc<Communicator>) {
+    let ranks = comm.ranks();
+    let mut seed = 0;
+    for collective in Collective::all(Rank(ranks - 1)) {
+        for algorithm in [Algorithm::OneShot, Algorithm::TwoShot] {
+            if !algorithm.supports(collective) {
+                continue;
+            }
+            for (block, in_place) in
+                [1, 1001, 100_003, (1 << 20) + 1].into_iter().flat_map(|b| [(b, false), (b, true)])
+            {
+                if in_place && collective.alias().is_none() {
+                    continue;
+                }
+                let plan = generate(algorithm, collective, ranks, 4).unwrap();
+                let spec = SessionSpec { plan, in_place, ..spec(comm, collective, block) };
+                let what = format!("{algorithm} {collective:?} {block} {in_place}");
+                let mut session = session::open(comm, spec).unwrap();
+                seed += 1;
+                session.fill(seed).unwrap();
+                session.run(1).unwrap();
+                let report = session.check(seed).unwrap();
+                assert_eq!((report.wrong, report.first_wrong), (0, None), "{what}");
+                // Its buffers are registered, so the communicator chooses such a plan by itself.
+                session.fill(seed).unwrap();
+                let (operation, stream) = session.operation();
+                comm.enqueue(&[operation], stream).unwrap();
+                session.finish().unwrap();
+                let report = session.check(seed).unwrap();
+                assert_eq!((report.wrong, report.first_wrong), (0, None), "{what}, chosen");
+                let served = [
+                    Collective::AllReduce,
+                    Collective::AllGather,
+                    Collective::ReduceScatter,
+                    Collective::AllToAll,
+                ];
+                if served.contains(&collective) {
+                    let record: serde_json::Value = serde_json::from_str(&comm.flight_record()).unwrap();
+                    let chosen = &record["records"].as_array().unwrap().last().unwrap()["chosen"];
+                    assert!(chosen["algorithm"].as_str().unwrap().ends_with("_shot"), "{what}: {chosen}");
+                }
+            }
+        }
+    }
+    // All are told of what one cannot do, and go on.
+    let session = session::open(comm, spec(comm, Collective::AllReduce, 1000)).unwrap();
+    let (address, bytes) = session.memories()[0];
+    let less = if comm.rank() == 0 { bytes / 2 } else { bytes };
+    let why = comm.register(address, less).unwrap_err().to_string();
+    assert!(why.contains("one size"), "{why}");
+    let far = if comm.rank() == 0 { 1 << 50 } else { bytes };
+    let why = comm.register(address, far).unwrap_err().to_string();
+    assert!(why.contains("rank 0: ") && why.contains("cannot be registered"), "{why}");
+    let window = comm.register(address, bytes).unwrap();
+    comm.deregister(window).unwrap();
+    assert!(comm.deregister(window).unwrap_err().to_string().contains("not registered"));
+    println!("\nregistered right");
 }
 
 /// Runs until the communicator fails.

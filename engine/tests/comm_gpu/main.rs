@@ -42,6 +42,23 @@ fn processes_compute_exactly_and_part_in_peace() {
 }
 
 #[test]
+fn processes_read_registered_buffers_where_they_are() {
+    if !gpu("processes_read_registered_buffers_where_they_are") {
+        return;
+    }
+    for ranks in [2, 4] {
+        let mut family = Family::start(ranks);
+        family.tell_all("registered");
+        family.hear_all("registered right", Duration::from_secs(120));
+        // Without any registration left.
+        family.tell_all("check");
+        family.hear_all("right", Duration::from_secs(60));
+        family.tell_all("leave");
+        family.ends(Duration::from_secs(60));
+    }
+}
+
+#[test]
 fn ranks_that_ask_for_different_things_are_told_before_data_moves() {
     if !gpu("ranks_that_ask_for_different_things_are_told_before_data_moves") {
         return;

@@ -11,7 +11,7 @@ use crate::abi::{
     self, NcclComm, NcclConfig, NcclResult, NcclUniqueId, SCALAR_DEVICE, SCALAR_HOST_IMMEDIATE,
     SPLIT_NOCOLOR, SUCCESS,
 };
-use crate::comms::{Comm, Place, Registered};
+use crate::comms::{Comm, Place};
 use crate::config::{self, Settings};
 use crate::cuda;
 use crate::engine::{self, Line};
@@ -20,7 +20,7 @@ use crate::group::{self, Job, Slot};
 use crate::reduction::Made;
 
 /// Runs `call` as part of the open group, or as a group of its own.
-fn grouped(call: impl FnOnce() -> Result<(), Fault>) -> Result<NcclResult, Fault> {
+pub(super) fn grouped(call: impl FnOnce() -> Result<(), Fault>) -> Result<NcclResult, Fault> {
     group::start();
     // The inner end only closes what was opened here; with a fault it tells it, unless a group around it is to do so.
     let called = in_group(call());
@@ -298,33 +298,6 @@ export! {
     fn ncclCommUserRank, pncclCommUserRank(comm: NcclComm, rank: *mut c_int) {
         // SAFETY: the caller's promise.
         unsafe { tell(comm, "rank", rank, |place| place.rank) }
-    }
-}
-
-export! {
-    /// Takes note of a buffer. It is a hint: operations read and write the program's buffers directly in any case.
-    fn ncclCommRegister, pncclCommRegister(comm: NcclComm, buff: *mut c_void, size: usize, handle: *mut *mut c_void) {
-        let comm = Comm::find(comm)?;
-        check("buff", buff)?;
-        check("handle", handle)?;
-        let mut registered = comm.registered.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = registered.keys().max().map_or(1, |last| last + 1);
-        registered.insert(number, Registered { address: buff.addr(), bytes: size });
-        // SAFETY: the caller's promise.
-        unsafe { put("handle", handle, std::ptr::without_provenance_mut(number)) }?;
-        Ok(SUCCESS)
-    }
-}
-
-export! {
-    /// Forgets a buffer.
-    fn ncclCommDeregister, pncclCommDeregister(comm: NcclComm, handle: *mut c_void) {
-        let comm = Comm::find(comm)?;
-        let mut registered = comm.registered.lock().unwrap_or_else(PoisonError::into_inner);
-        registered.remove(&handle.addr()).ok_or_else(|| {
-            Fault::argument(format!("{handle:p} is no registration of this communicator, or was deregistered"))
-        })?;
-        Ok(SUCCESS)
     }
 }
 

@@ -4,11 +4,13 @@ mod collective;
 mod communicator;
 mod library;
 mod newer;
+mod registration;
 
 pub use collective::*;
 pub use communicator::*;
 pub use library::*;
 pub use newer::*;
+pub use registration::*;
 
 /// Defines a function and its twin. The body gives a result code or a fault; within a group a fault spoils the group.
 macro_rules! export {

@@ -20,24 +20,6 @@ export! {
 }
 
 export! {
-    /// Not offered (since 2.27).
-    fn ncclCommWindowRegister, pncclCommWindowRegister(
-        comm: NcclComm, _buff: *mut c_void, _size: usize, _win: *mut *mut c_void, _win_flags: c_int,
-    ) {
-        Comm::find(comm)?;
-        Err(Fault::unsupported("ncclCommWindowRegister", "use ncclCommRegister, or no registration"))
-    }
-}
-
-export! {
-    /// Not offered (since 2.27).
-    fn ncclCommWindowDeregister, pncclCommWindowDeregister(comm: NcclComm, _win: *mut c_void) {
-        Comm::find(comm)?;
-        Err(Fault::unsupported("ncclCommWindowDeregister", "there are no windows"))
-    }
-}
-
-export! {
     /// Not offered (since 2.28).
     fn ncclDevCommCreate, pncclDevCommCreate(comm: NcclComm, _reqs: *const c_void, _out_dev_comm: *mut c_void) {
         Comm::find(comm)?;

@@ -27,7 +27,7 @@ static int cu(const char *name, Function *found) {
     if ((r = f(__VA_ARGS__)) != 0) { printf("rank %d: %s gave %d\n", rank, #name, r); exit(99); } \
   } while (0)
 
-typedef struct { volatile int ready; ncclUniqueId id[2]; } Shared;
+typedef struct { volatile int ready; ncclUniqueId id[3]; } Shared;
 
 static int rank, ranks, failures;
 static size_t count;
@@ -193,6 +193,59 @@ static void split(void) {
   worked("destroying a half", ncclCommDestroy(half));
 }
 
+/* Buffers that all ranks have mapped. With `of` a communicator that ends here: a rank frees its buffer although it is registered. */
+static void registered(ncclComm_t of) {
+  unsigned long long kept[2] = {input, output};
+  size_t bytes = count * ranks * sizeof(float) + 16;
+  void *memory[2] = {NULL, NULL}, *windows[2] = {NULL, NULL};
+  for (int b = 0; b < 2; b++) {
+    if (!worked("memory", ncclMemAlloc(&memory[b], bytes))) return;
+    if (!worked("a window", ncclCommWindowRegister(of, memory[b], bytes, &windows[b], NCCL_WIN_COLL_SYMMETRIC))) return;
+  }
+  input = (unsigned long long)memory[0];
+  output = (unsigned long long)memory[1];
+  fill(count * ranks);
+  if (worked("all-reduce of windows", ncclAllReduce(IN, OUT, count, ncclFloat, ncclSum, of, streams[0]))) {
+    fetch(output, count);
+    COMPARE("all-reduce of windows", count, sum(i, 0, ranks, 1));
+  }
+  fill(count * ranks);
+  if (worked("reduce-scatter in place", ncclReduceScatter(IN, (float *)input + rank * count, count, ncclFloat, ncclSum, of, streams[0]))) {
+    fetch(input + rank * count * sizeof(float), count);
+    COMPARE("reduce-scatter of a window in place", count, sum(rank * count + i, 0, ranks, 1));
+  }
+  if (of != comm) {
+    int state = ncclSuccess, last = rank == ranks - 1;
+    if (last && ranks > 1) {
+      worked("freeing", ncclMemFree(memory[1]));
+      if (ncclAllReduce(IN, OUT, count, ncclFloat, ncclSum, of, streams[0]) == ncclSuccess) {
+        printf("rank %d: memory that was freed was used\n", rank);
+        failures++;
+      } else printf("freed while registered: %s\n", ncclGetLastError(of));
+    }
+    for (int i = 0; i < 2000 && ranks > 1 && state == ncclSuccess; i++) {
+      usleep(10000);
+      worked("asking for the state", ncclCommGetAsyncError(of, &state));
+    }
+    if (ranks > 1 && state == ncclSuccess) { printf("rank %d: a freed window was not noticed\n", rank); failures++; }
+  } else {
+    for (int b = 0; b < 2; b++) {
+      worked("the end of a window", ncclCommWindowDeregister(of, windows[b]));
+      worked("freeing", ncclMemFree(memory[b]));
+    }
+    if (ncclCommWindowDeregister(of, windows[0]) == ncclSuccess) { printf("rank %d: a window ended twice\n", rank); failures++; }
+  }
+  input = kept[0];
+  output = kept[1];
+}
+
+static void free_badly(const Shared *shared) {
+  ncclComm_t third = NULL;
+  if (!worked("a third communicator", ncclCommInitRank(&third, ranks, shared->id[2], rank))) return;
+  registered(third);
+  worked("aborting what has failed", ncclCommAbort(third));
+}
+
 static void end_badly(const Shared *shared) {
   ncclComm_t second = NULL;
   int state = ncclSuccess;
@@ -225,7 +278,7 @@ static int run(Shared *shared) {
   CU(cuMemAlloc_v2, &output, count * ranks * sizeof(float) + 16);
   host = malloc(count * ranks * sizeof(float) + 16);
   if (rank == 0) {
-    for (int i = 0; i < 2; i++) if (!worked("making an id", ncclGetUniqueId(&shared->id[i]))) exit(99);
+    for (int i = 0; i < 3; i++) if (!worked("making an id", ncclGetUniqueId(&shared->id[i]))) exit(99);
     __atomic_store_n(&shared->ready, 1, __ATOMIC_RELEASE);
   }
   while (!__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE)) usleep(1000);
@@ -233,9 +286,11 @@ static int run(Shared *shared) {
   collectives();
   groups();
   split();
+  registered(comm);
   worked("finalize", ncclCommFinalize(comm));
   worked("destroy", ncclCommDestroy(comm));
   end_badly(shared);
+  free_badly(shared);
   return failures;
 }
 

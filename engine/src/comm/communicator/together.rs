@@ -4,13 +4,13 @@ use std::thread::ScopedJoinHandle;
 
 use super::asked::Asked;
 use super::work::{Queued, Work};
-use super::{Communicator, Prepared, Shared, left};
+use super::{Communicator, Port, Prepared, Shared, left};
 use crate::comm::choice::Chosen;
 use crate::comm::error::CommError;
 use crate::comm::operation::Operation;
 use crate::exec::ExecError;
 use crate::exec::cuda::ForeignStream;
-use crate::exec::cuda::rank::{Call, Group, Member, Message, Port};
+use crate::exec::cuda::rank::{Call, Group, Member, Message};
 
 /// One rank's share of a group: its operations, and the stream of its device that they are queued on.
 #[derive(Debug, Clone, Copy)]
@@ -167,7 +167,8 @@ impl Communicator {
         let mut sorted = Sorted { calls: vec![], chosen: vec![], messages: vec![] };
         for (op, sequence) in ops.iter().zip(sequences) {
             match self.prepared(port, op)? {
-                Prepared::Call(call, chosen) => {
+                Prepared::Call(mut call, mut chosen) => {
+                    self.use_windows(port, &mut call, &mut chosen)?;
                     sorted.calls.push(call);
                     sorted.chosen.push((*sequence, chosen));
                 }

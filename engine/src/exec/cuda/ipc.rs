@@ -19,12 +19,44 @@ pub type Handle = [u8; 64];
 /// When the driver does not share memory here (as in containers without it).
 pub fn export(memory: &Memory) -> Result<Handle, ExecError> {
     memory.device().bind()?;
+    export_at(memory.address().0)
+}
+
+/// As [`export`], of the allocation that starts there. Its device has to be current.
+pub fn export_at(start: u64) -> Result<Handle, ExecError> {
     let mut handle = sys::CUipcMemHandle { reserved: [0; 64] };
-    // SAFETY: `handle` is live and the address is that of an allocation.
-    unsafe { sys::cuIpcGetMemHandle(&mut handle, memory.address().0) }
+    // SAFETY: `handle` is live; the driver refuses an address that is none of its allocations.
+    unsafe { sys::cuIpcGetMemHandle(&mut handle, start) }
         .result()
         .map_err(failed("sharing device memory with other processes (CUDA IPC)"))?;
     Ok(handle.reserved.map(|byte| byte as u8))
+}
+
+/// An allocation of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allocation {
+    pub start: u64,
+    pub bytes: u64,
+    /// Different for every allocation of the process, whatever its address.
+    pub id: u64,
+}
+
+/// The allocation that an address lies in. Its device has to be current.
+///
+/// # Errors
+/// When it lies in none.
+pub fn allocation(address: u64) -> Result<Allocation, ExecError> {
+    let (mut start, mut bytes, mut id) = (0, 0, 0u64);
+    // SAFETY: both results are live; the driver refuses what it has not allocated.
+    unsafe { sys::cuMemGetAddressRange_v2(&mut start, &mut bytes, address) }
+        .result()
+        .map_err(failed(format!("finding the allocation of {address:#x}")))?;
+    let which = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_BUFFER_ID;
+    // SAFETY: the attribute is a number of 64 bits, and `id` is live.
+    unsafe { sys::cuPointerGetAttribute((&raw mut id).cast(), which, address) }
+        .result()
+        .map_err(failed(format!("asking for the allocation of {address:#x}")))?;
+    Ok(Allocation { start, bytes: bytes as u64, id })
 }
 
 /// Bytes from which the driver gives an allocation a piece of its own.

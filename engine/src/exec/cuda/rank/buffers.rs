@@ -7,6 +7,7 @@ use crate::data::{self, Exact};
 use crate::exec::cuda::driver::{Memory, Stream};
 use crate::exec::cuda::foreign::ForeignStream;
 use crate::exec::cuda::graph::Graph;
+use crate::exec::cuda::ipc::OWN_PIECE;
 use crate::exec::cuda::kernels::Kernels;
 use crate::exec::cuda::session::{POISON, exact_params};
 use crate::exec::{CheckReport, ExecError, Hardware, SessionSpec, WrongElement, refuse_check};
@@ -59,8 +60,9 @@ impl RankBuffers {
             factor,
             kernels: Kernels::load(device, info, spec.dtype, spec.op, spec.fifo.protocol, scope)?,
             stream: Stream::new(device)?,
-            main: Memory::zeroed(device, main)?,
-            other: if spec.in_place { None } else { Some(Memory::zeroed(device, output)?) },
+            // Large enough to be shared with other processes.
+            main: Memory::zeroed(device, main.max(OWN_PIECE))?,
+            other: if spec.in_place { None } else { Some(Memory::zeroed(device, output.max(OWN_PIECE))?) },
             results: Memory::zeroed(device, 16)?,
             device: info.name.clone(),
             driver: info.driver.clone(),
@@ -129,6 +131,14 @@ impl RankBuffers {
     pub fn addresses(&self) -> (u64, u64) {
         let at = |(memory, offset): (&Memory, u64)| memory.address().0 + offset;
         (at(self.input()), at(self.output_part()))
+    }
+
+    /// Address and bytes of the memories that the input and the output lie in; as large on all ranks.
+    pub fn memories(&self) -> Vec<(u64, u64)> {
+        let (input, output) = (input_bytes(&self.spec), output_bytes(&self.spec));
+        let main = if self.spec.in_place { input.max(output) } else { input };
+        let other = self.other.as_ref().map(|other| (other.address().0, output.max(OWN_PIECE)));
+        [(self.main.address().0, main.max(OWN_PIECE))].into_iter().chain(other).collect()
     }
 
     /// Poison in the output, exact data in the input.

@@ -48,13 +48,19 @@ pub struct Mailbox {
     shape: Shape,
 }
 
-/// A peer's mailbox as this process sees it.
+/// A peer's memory as this process sees it.
 pub struct Reached {
     address: Address,
     _opened: Option<Arc<Opened>>,
 }
 
-fn process() -> Result<&'static [u8], ExecError> {
+impl Reached {
+    pub fn address(&self) -> Address {
+        self.address
+    }
+}
+
+pub fn process() -> Result<&'static [u8], ExecError> {
     static TOKEN: OnceLock<Result<[u8; 16], String>> = OnceLock::new();
     let token = TOKEN.get_or_init(crate::random::bytes);
     token
@@ -115,25 +121,8 @@ impl Mailbox {
                 card.shape, own.shape
             )));
         }
-        if card.process == own.process {
-            if card.ordinal != own.ordinal {
-                let peer = Device::open(card.ordinal)?;
-                if !device.ordinal.can_reach(peer.ordinal)? {
-                    return Err(unreachable_peer(
-                        rank,
-                        "its device is not reachable from this one (no peer access)",
-                    ));
-                }
-                device.reach(&peer)?;
-            }
-            return Ok(Reached { address: Address(card.address), _opened: None });
-        }
-        let handle = card.handle.as_deref().and_then(|handle| handle.try_into().ok());
-        let handle: ipc::Handle = handle.ok_or_else(|| {
-            unreachable_peer(rank, "the driver does not share device memory (CUDA IPC) there")
-        })?;
-        let opened = Opened::open(device, &handle).map_err(|why| unreachable_peer(rank, &why.to_string()))?;
-        Ok(Reached { address: opened.address(), _opened: Some(opened) })
+        let elsewhere = card.process != own.process;
+        reach(device, rank, (elsewhere, card.ordinal), card.handle.as_deref(), card.address)
     }
 
     /// Both directions to every peer on one channel, in the order of [`index`].
@@ -165,6 +154,35 @@ impl Mailbox {
         let before = connection * fifo_bytes(&self.shape) + fifo_offset(&self.shape, protocol);
         base.plus(counter_bytes(&self.shape) + before).0
     }
+}
+
+/// A rank's memory as this process sees it: that of a handle when it is of another process (`of.0`), else what it is, on device `of.1`.
+pub fn reach(
+    device: &Arc<Device>,
+    rank: usize,
+    of: (bool, u32),
+    handle: Option<&[u8]>,
+    address: u64,
+) -> Result<Reached, ExecError> {
+    let (elsewhere, ordinal) = of;
+    if !elsewhere {
+        if ordinal != device.ordinal.number {
+            let peer = Device::open(ordinal)?;
+            if !device.ordinal.can_reach(peer.ordinal)? {
+                return Err(unreachable_peer(
+                    rank,
+                    "its device is not reachable from this one (no peer access)",
+                ));
+            }
+            device.reach(&peer)?;
+        }
+        return Ok(Reached { address: Address(address), _opened: None });
+    }
+    let handle = handle.and_then(|handle| handle.try_into().ok());
+    let handle: ipc::Handle = handle
+        .ok_or_else(|| unreachable_peer(rank, "the driver does not share device memory (CUDA IPC) there"))?;
+    let opened = Opened::open(device, &handle).map_err(|why| unreachable_peer(rank, &why.to_string()))?;
+    Ok(Reached { address: opened.address(), _opened: Some(opened) })
 }
 
 /// Roles a rank has towards a peer.

@@ -1,5 +1,6 @@
 //! One rank of a communicator on its device: what a process of its own, or a thread, needs to take part. The interpreter runs this
-//! rank's programs of a plan; FIFOs to the peers' memory carry everything, so no peer's user buffer has to be mapped.
+//! rank's programs of a plan; FIFOs to the peers' memory carry everything, so no peer's user buffer has to be mapped. Those that are
+//! registered may be read where they are, and ranks of one process may run as one launch.
 
 mod arena;
 mod buffers;
@@ -15,6 +16,7 @@ mod ready;
 mod starve;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,6 +28,8 @@ pub use mailbox::Card;
 use mailbox::Mailbox;
 pub use mark::Mark;
 pub use port::{Abort, Port};
+pub use windows::{WindowCard, WindowId};
+pub(crate) use windows::{algorithm as registered_algorithm, reads_peers};
 
 use super::driver::{self, Device};
 use super::foreign::Visit;

@@ -12,6 +12,7 @@ use super::fusion::Tally;
 use super::group::Fusion;
 use super::mailbox::{Card, Mailbox, ROLES, Reached, step_bytes};
 use super::ready::{ARENA_BYTES, Key, Ready, SCRATCH_CHUNKS};
+use super::windows::{Windows, reads_peers};
 use super::{Call, Factor, Message, Opening, Schedule, Shape};
 use crate::exec::cuda::device::{self, DeviceInfo};
 use crate::exec::cuda::driver::{Device, Mapped, Memory};
@@ -34,7 +35,9 @@ pub struct Port {
     pub(super) neighbours: u32,
     deadline: Duration,
     pub(super) arena: Arena,
-    pub(super) given: Vec<Arc<Plan>>,
+    /// With whether ranks read each other's buffers.
+    pub(super) given: Vec<(Arc<Plan>, bool)>,
+    pub(super) windows: Windows,
     pub(super) ready: HashMap<Key, Arc<Ready>>,
     /// Times that all programs went: what was prepared before is gone.
     pub(super) forgotten: u64,
@@ -107,6 +110,7 @@ impl Port {
         Ok(Port {
             arena: Arena::new(&device, ARENA_BYTES)?,
             given: Vec::new(),
+            windows: Windows::default(),
             ready: HashMap::new(),
             forgotten: 0,
             captured: false,
@@ -196,9 +200,9 @@ impl Port {
                 plan.ranks, plan.channels, self.shape.ranks, self.shape.channels
             )));
         }
-        let known = self.given.iter().position(|given| **given == *plan);
+        let known = self.given.iter().position(|(given, _)| **given == *plan);
         let number = known.unwrap_or_else(|| {
-            self.given.push(Arc::new(plan.clone()));
+            self.given.push((Arc::new(plan.clone()), reads_peers(plan)));
             self.given.len() - 1
         });
         Ok(Schedule::Given(number, protocol))

@@ -1,12 +1,13 @@
 //! Programs of one rank, laid out for a launch whose buffers are known only then.
 
 use super::mailbox::index;
+use super::windows::{self, Reach};
 use super::{Call, Shape};
 use crate::exec::cuda::buffers::{canonical, slice_start};
 use crate::exec::cuda::image::{self, Image, OutputSpan, Placed};
 use crate::exec::cuda::phases::{self, Move, Phases};
 use crate::exec::cuda::slices::{self, SliceLens, whole_slices};
-use crate::exec::program::{self, Operand, Program};
+use crate::exec::program::{self, Action, Operand, Program};
 use crate::plan::layout::Layout;
 use crate::plan::{Buffer, Plan};
 
@@ -35,34 +36,38 @@ pub struct Scratch {
     pub chunk_bytes: u64,
 }
 
-/// This rank's programs of a collective.
+/// This rank's programs of a collective. `reach` where its plan reads peers' buffers.
 ///
 /// # Errors
-/// When the plan reads peers' buffers, which are not mapped here, or exceeds what the device can count.
+/// When the plan reads what is not mapped here, or exceeds what the device can count.
 pub fn collective(
     shape: &Shape,
     plan: &Plan,
     call: &Call,
     scratch: Scratch,
     endpoints: &[Vec<image::Endpoint>],
+    reach: Option<&Reach>,
 ) -> Result<Laid, String> {
     let (programs, _) = program::compile(plan)?;
     let size = call.dtype.size();
     let lens = SliceLens::new(call.block, size, plan.chunks, plan.channels);
     let slices = slices::infer(&programs, &lens)?;
-    let payload = shape.payload(call.schedule.protocol());
+    // Where nothing goes through slots or scratch, their size does not matter.
+    let direct = reach.is_some() && plan.scratch.is_empty() && !uses_fifos(&programs);
+    let payload = if direct { windows::TILE_BYTES } else { shape.payload(call.schedule.protocol()) };
     let layout = Layout::new(call.block, size, plan.chunks, plan.channels, payload as usize);
     let places = Places {
         shape,
         plan,
         call,
         scratch,
+        reach,
         slices: whole_slices(call.block, size, plan.chunks, plan.channels),
     };
     let mut image = Image::default();
     for (program, slices) in programs.iter().zip(&slices).filter(|(program, _)| program.rank.0 == shape.rank)
     {
-        refuse_foreign(program)?;
+        refuse_foreign(program, reach.is_some())?;
         let mut phases = phases::gather(program, slices, |operand| places.canonical(operand))?;
         renumber(&mut phases);
         let channel = program.channel.0;
@@ -90,17 +95,24 @@ pub fn collective(
     })
 }
 
-/// A rank sees its own buffers only.
-fn refuse_foreign(program: &Program) -> Result<(), String> {
+/// A rank sees its own buffers, and of its peers' those that are registered: not scratch.
+fn refuse_foreign(program: &Program, registered: bool) -> Result<(), String> {
     let own = program.rank.index();
-    let foreign = |instr: &program::Instr| instr.srcs.iter().any(|src| src.rank != own);
-    match program.steps.iter().find(|instr| foreign(instr)) {
+    let unseen = |src: &Operand| src.rank != own && (!registered || matches!(src.buffer, Buffer::Scratch(_)));
+    match program.steps.iter().find(|instr| instr.srcs.iter().any(unseen)) {
         None => Ok(()),
         Some(instr) => Err(format!(
             "the plan's step {} reads a peer's buffer, which this communicator does not map; choose an algorithm that sends",
             instr.name
         )),
     }
+}
+
+fn uses_fifos(programs: &[Program]) -> bool {
+    let fifo = |instr: &program::Instr| {
+        matches!(instr.action, Action::Move | Action::Fold) && (instr.from.is_some() || instr.to.is_some())
+    };
+    programs.iter().flat_map(|program| &program.steps).any(fifo)
 }
 
 /// From the program's own numbers to the table's.
@@ -121,6 +133,7 @@ struct Places<'a> {
     plan: &'a Plan,
     call: &'a Call,
     scratch: Scratch,
+    reach: Option<&'a Reach>,
     slices: Layout,
 }
 
@@ -130,6 +143,10 @@ impl Places<'_> {
     }
 
     fn place(&self, operand: Operand, channel: u32) -> image::Operand {
+        if let Some(address) = self.registered(operand) {
+            let base = address + self.offset(operand.start, channel);
+            return image::Operand { base, advances: 1, buffer: image::ABSOLUTE };
+        }
         let (buffer, address) = match operand.buffer {
             Buffer::Input => (INPUT, self.call.input),
             Buffer::Output => (OUTPUT, self.call.output),
@@ -142,6 +159,16 @@ impl Places<'_> {
             }
         };
         image::Operand { base: low_bits(address) + self.offset(operand.start, channel), advances: 1, buffer }
+    }
+
+    /// Where an input or output starts that is known now.
+    fn registered(&self, operand: Operand) -> Option<u64> {
+        let reach = self.reach?;
+        match operand.buffer {
+            Buffer::Input => reach.inputs.get(operand.rank).copied(),
+            Buffer::Output => reach.outputs.get(operand.rank).copied(),
+            Buffer::Scratch(_) => None,
+        }
     }
 
     fn source(&self, operand: Operand, channel: u32) -> image::Operand {

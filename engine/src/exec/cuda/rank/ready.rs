@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::local::{self, Job};
 use super::programs::{self, Laid, Scratch};
+use super::windows::WindowId;
 use super::{Call, Message, Port, Schedule, messages};
 use crate::exec::ExecError;
 use crate::exec::cuda::driver::Function;
 use crate::exec::cuda::{image, kernels};
 use crate::fifo::Protocol;
-use crate::plan::{Plan, generate};
+use crate::plan::{Algorithm, Plan, generate};
 use crate::types::{Collective, DType, RedOp};
 
 /// What a launch of prepared programs is.
@@ -41,6 +42,8 @@ pub enum Key {
         op: RedOp,
         in_place: bool,
         low: (u8, u8),
+        /// Input, output and their windows, of a plan whose ranks read each other's.
+        registered: Option<(u64, u64, [WindowId; 2])>,
     },
     Messages(Vec<Message>),
     /// Between buffers that this process sees; factors by rank.
@@ -79,17 +82,36 @@ impl Port {
             ));
         }
         let low = ((call.input % 16) as u8, (call.output % 16) as u8);
-        let key = Key::Collective { collective, schedule, block, dtype, op, in_place, low };
+        let reach = if self.reads_peers(schedule) { Some(self.reach(call)?) } else { None };
+        let registered = reach.as_ref().map(|reach| (call.input, call.output, reach.windows));
+        let key = Key::Collective { collective, schedule, block, dtype, op, in_place, low, registered };
         if let Some(ready) = self.ready.get(&key) {
             return Ok(ready.clone());
         }
         let plan = self.plan(schedule, collective)?;
         let scratch = self.scratch_for(&plan)?;
         let protocol = schedule.protocol();
-        let laid = programs::collective(&self.shape, &plan, call, scratch, &self.endpoints[&protocol])
+        let endpoints = &self.endpoints[&protocol];
+        let laid = programs::collective(&self.shape, &plan, call, scratch, endpoints, reach.as_ref())
             .map_err(ExecError::Refused)?;
         let average = if op == RedOp::Avg && collective.reduces() { self.shape.ranks } else { 0 };
         self.prepare(key, &laid, Kind { dtype, op, protocol, average }, &[])
+    }
+
+    fn reads_peers(&self, schedule: Schedule) -> bool {
+        match schedule {
+            Schedule::Standard { algorithm, .. } => {
+                self.shape.ranks > 1 && matches!(algorithm, Algorithm::OneShot | Algorithm::TwoShot)
+            }
+            Schedule::Given(number, _) => self.given.get(number).is_some_and(|(_, reads)| *reads),
+        }
+    }
+
+    /// No programs that use this window are launched again. Their memory comes back with all other programs'.
+    pub(super) fn forget_window(&mut self, id: WindowId) {
+        self.ready.retain(|key, _| {
+            !matches!(key, Key::Collective { registered: Some((.., windows)), .. } if windows.contains(&id))
+        });
     }
 
     /// This rank's programs of a group of messages; none when all are empty.
@@ -131,8 +153,8 @@ impl Port {
                 plan.map(Arc::new).map_err(|why| ExecError::Refused(why.to_string()))
             }
             Schedule::Given(number, _) => match self.given.get(number) {
-                Some(plan) if plan.collective == collective => Ok(plan.clone()),
-                Some(plan) => Err(ExecError::Refused(format!(
+                Some((plan, _)) if plan.collective == collective => Ok(plan.clone()),
+                Some((plan, _)) => Err(ExecError::Refused(format!(
                     "plan {number} is for {}, not for {}",
                     plan.collective.name(),
                     collective.name()
