@@ -84,7 +84,7 @@ impl Wishes {
         let wrong = |why: String| CommError::InvalidArgument(why);
         let overrides = match &config.overrides {
             Some(overrides) => overrides.clone(),
-            None => from_environment()?,
+            None => from_variables(variable)?,
         };
         let path = config.profile.clone().or_else(|| Some(variable(TUNER_PROFILE)?.1.into()));
         let profile =
@@ -132,10 +132,11 @@ fn variable(name: &str) -> Option<(String, String)> {
     env::lookup(name.strip_prefix("RINGLAB_").expect("the tuner's variables are named so"))
 }
 
-fn from_environment() -> Result<Overrides, CommError> {
+/// `lookup`: a variable's value, and the full name it was found under.
+fn from_variables(lookup: impl Fn(&str) -> Option<(String, String)>) -> Result<Overrides, CommError> {
     let wrong = |why: String| CommError::InvalidArgument(why);
     let get = |name: &str| {
-        let (full, value) = variable(name)?;
+        let (full, value) = lookup(name)?;
         match full.strip_prefix("NCCL_") {
             None => Some(value),
             // Blocks here have other tasks than NCCL's, whose threads are no measure for them.
@@ -147,7 +148,7 @@ fn from_environment() -> Result<Overrides, CommError> {
             Some(_) => Some(value),
         }
     };
-    if let Some((full, value)) = variable(ALGO).filter(|(full, _)| full.starts_with("NCCL_")) {
+    if let Some((full, value)) = lookup(ALGO).filter(|(full, _)| full.starts_with("NCCL_")) {
         let named = List::parse(&value);
         if !named.exclude && !named.names.is_empty() && ours(&value).is_empty() {
             return Err(wrong(format!(
@@ -156,7 +157,7 @@ fn from_environment() -> Result<Overrides, CommError> {
         }
     }
     let mut overrides = Overrides::from_variables(get).map_err(|why| wrong(why.to_string()))?;
-    if let Some((_, file)) = variable(TUNER_FILE) {
+    if let Some((_, file)) = lookup(TUNER_FILE) {
         overrides.rules = read_rules(Path::new(&file)).map_err(|why| wrong(why.to_string()))?;
     }
     Ok(overrides)

@@ -165,6 +165,43 @@ fn profiles_that_come_with_the_engine_can_be_used() {
 }
 
 #[test]
+fn a_profile_of_the_tune_report_is_loaded_if_it_is_of_ranks_that_launch_for_themselves() {
+    let path = std::env::temp_dir().join(format!("ringlab-choice-{}.json", std::process::id()));
+    let config = Config { profile: Some(path.clone()), ..config(|_| {}) };
+    profile(4).save(&path).unwrap();
+    let wishes = Wishes::new(&config).unwrap();
+    assert_eq!(wishes.profile, Some(profile(4)));
+    let mut choices = Choices::new(wishes, &config, &situation(4), Rank(0)).unwrap();
+    assert_eq!(choices.choose(Collective::AllReduce, 4096).unwrap().algorithm, Algorithm::HalvingDoubling);
+    Profile { domain: Domain::SharedGpu, ..profile(4) }.save(&path).unwrap();
+    let why = Wishes::new(&config).unwrap_err().to_string();
+    assert!(why.contains("is of shared_gpu") && why.contains("--procs --tune-report"), "{why}");
+    std::fs::remove_file(&path).unwrap();
+    assert!(Wishes::new(&config).unwrap_err().to_string().contains("cannot read"));
+}
+
+#[test]
+fn nccls_variables_count_as_far_as_they_mean_something_here() {
+    let read = |set: &[(&str, &str)]| {
+        from_variables(|name| {
+            let name = name.strip_prefix("RINGLAB_").unwrap();
+            let found = |(full, value): &(&str, &str)| ((*full).to_owned(), (*value).to_owned());
+            set.iter().find(|(full, _)| full.split_once('_').unwrap().1 == name).map(found)
+        })
+    };
+    let overrides =
+        read(&[("NCCL_ALGO", "NVLS,Ring"), ("NCCL_PROTO", "^LL128"), ("NCCL_NTHREADS", "512")]).unwrap();
+    assert_eq!(overrides.algorithms, Some(List::parse("Ring")));
+    assert!(overrides.protocols.is_some_and(|list| list.allows("LL") && !list.allows("LL128")));
+    assert_eq!(overrides.threads, None);
+    assert_eq!(read(&[("NCCL_ALGO", "^NVLS")]), Ok(Overrides::default()));
+    let why = read(&[("NCCL_ALGO", "NVLSTree")]).unwrap_err().to_string();
+    assert!(why.contains("NCCL_ALGO=NVLSTree names no algorithm of this library"), "{why}");
+    assert!(read(&[("RINGLAB_ALGO", "NVLS")]).unwrap_err().to_string().contains("unknown algorithm `NVLS`"));
+    assert_eq!(read(&[("RINGLAB_NTHREADS", "512")]).unwrap().threads, Some(512));
+}
+
+#[test]
 fn of_nccls_lists_what_exists_here_counts() {
     assert_eq!(ours("^NVLS,NVLSTree"), "");
     assert_eq!(ours("NVLS,Ring"), "Ring");

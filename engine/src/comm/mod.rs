@@ -7,7 +7,7 @@
 
 mod bootstrap;
 mod calls;
-#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only ranks on GPUs choose, as yet"))]
+#[cfg_attr(not(any(feature = "cuda", test)), expect(dead_code, reason = "only ranks on GPUs choose, as yet"))]
 mod choice;
 mod client;
 #[cfg(feature = "cuda")]

@@ -31,7 +31,8 @@ pub struct TuneArgs {
     /// Measures every algorithm of these collectives (of --collective without a list; `all` for all), fits a profile to every other
     /// size or takes --profile, and prints what the tuner would choose, what was best, and the regret. With --procs the profile is one
     /// for communicators (RINGLAB_TUNER_PROFILE).
-    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "",
+          conflicts_with = "threads")]
     pub tune_report: Option<String>,
 
     /// Numbers of ranks to measure (default: -g).
