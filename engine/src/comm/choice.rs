@@ -313,7 +313,7 @@ fn fitting(given: Option<Profile>, situation: &Situation) -> Result<Profile, Tex
 }
 
 /// Why a rank of a communicator cannot run a plan: it maps its peers' FIFOs, not their buffers, and keeps little scratch.
-fn cannot(plan: &Plan) -> Option<Text> {
+pub(super) fn cannot(plan: &Plan) -> Option<Text> {
     let foreign = |place: &Place| place.rank.is_some();
     let reads_peers = |step: &Step| match step {
         Step::Copy { src, .. } => foreign(src),

@@ -157,6 +157,15 @@ fn ranks_that_would_choose_differently_are_named() {
 }
 
 #[test]
+fn a_plan_is_refused_as_a_whole_though_some_ranks_part_could_run() {
+    // The root of a direct broadcast only says that its data is there; the others read it.
+    let plan = generate(Algorithm::OneShot, Collective::Broadcast { root: Rank(0) }, 3, 1).unwrap();
+    assert!(cannot(&plan).unwrap().en.contains("reads peers' buffers"));
+    let plan = generate(Algorithm::Exchange, Collective::Broadcast { root: Rank(0) }, 3, 1).unwrap();
+    assert_eq!(cannot(&plan), None);
+}
+
+#[test]
 fn profiles_that_come_with_the_engine_can_be_used() {
     for text in BUILT_IN {
         let profile: Profile = serde_json::from_str(text).unwrap();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::choice::cannot;
 use super::communicator::Communicator;
 use super::error::CommError;
 use super::operation::{Operation, Scalar};
@@ -51,6 +52,13 @@ pub fn open(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<RankSession, 
         return Err(ExecError::Refused(
             "ranks of a communicator have chunks of one slice and one step; cut chunks into slices with all ranks in one launch".into(),
         ));
+    }
+    // Of the whole plan: a rank whose own part could run would wait for one whose part cannot.
+    if let Some(why) = cannot(&spec.plan) {
+        return Err(ExecError::Refused(format!(
+            "ranks of a communicator cannot run the plan {}: {}; choose an algorithm that sends",
+            spec.plan.name, why.en
+        )));
     }
     let rank = Rank(comm.rank());
     let prepared = comm.with_port(|port| {

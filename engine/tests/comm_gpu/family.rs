@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ringlab_engine::comm::UniqueId;
@@ -17,7 +18,11 @@ struct Member {
 
 pub struct Family {
     members: Vec<Member>,
+    _turn: MutexGuard<'static, ()>,
 }
+
+/// Families of one test run take turns: contexts that share a GPU by time would make each other's kernels miss their deadlines.
+static TURN: Mutex<()> = Mutex::new(());
 
 impl Family {
     pub fn start(ranks: u32) -> Family {
@@ -28,7 +33,8 @@ impl Family {
 
     /// Processes without a communicator.
     pub fn idle(ranks: u32) -> Family {
-        Family { members: (0..ranks).map(|_| spawn()).collect() }
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        Family { members: (0..ranks).map(|_| spawn()).collect(), _turn: turn }
     }
 
     /// All form a new communicator.
