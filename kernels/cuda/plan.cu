@@ -72,7 +72,7 @@ __device__ inline void average(const Params& p, const Header& h) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Params p) {
+__device__ __forceinline__ void run(const Params& p) {
     extern __shared__ __align__(16) char shared[];
     __shared__ volatile u64 began;
     __shared__ volatile u32 stop;
@@ -173,3 +173,13 @@ ended:
     if (threadIdx.x == 32) p.moved[blockIdx.x] = moved;
     if (threadIdx.x == 0) tracer.finish(p);
 }
+
+#ifdef RINGLAB_RANKS
+extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_ranks(const __grid_constant__ Ranks ranks) {
+    u32 at = 0;
+    while (at + 1 < LOCAL_RANKS && blockIdx.x >= ranks.first[at + 1]) at++;
+    run(ranks.of[at]);
+}
+#else
+extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) run_plan(const Params p) { run(p); }
+#endif

@@ -161,6 +161,15 @@ struct Params {
 };
 static_assert(sizeof(Params) == 248, "host layout");
 
+// Ranks of one process in one launch, each with blocks of its own: the first of them by rank. A rank's addresses that are indexed by
+// block count from the launch's first block, not from the rank's.
+constexpr u32 LOCAL_RANKS = 12;
+struct Ranks {
+    Params of[LOCAL_RANKS];
+    u32 first[LOCAL_RANKS];
+};
+static_assert(sizeof(Ranks) == 3024, "host layout");
+
 struct EndpointState {
     // Steps this side has taken (for a sender, receiver or signaller: the value of `mine`), and the latest value seen of `theirs`.
     u64 count, seen;

@@ -140,6 +140,8 @@ pub const DIRECT_THREADS: u32 = 512;
 pub enum Kernel {
     /// The plan interpreter, entry point `run_plan`.
     Plan { element: Element, reduction: Reduction, protocol: Protocol, scope: Scope, traced: bool },
+    /// The interpreter for several ranks of one process in one launch, entry point `run_ranks`.
+    Ranks { element: Element, reduction: Reduction, protocol: Protocol, scope: Scope },
     /// Direct plans of ranks that share a device, entry point `run_direct`.
     Direct { element: Element, reduction: Reduction, average: bool, sources: Count, destinations: Count },
     /// Entry points `fill` and `check`.
@@ -172,6 +174,7 @@ impl Kernel {
                     for scope in [Scope::Device, Scope::System] {
                         let plan = |traced| Kernel::Plan { element, reduction, protocol, scope, traced };
                         all.extend([false, true].map(plan));
+                        all.push(Kernel::Ranks { element, reduction, protocol, scope });
                     }
                 }
             }
@@ -182,7 +185,7 @@ impl Kernel {
     /// File name and text of the source.
     pub(crate) const fn source(self) -> (&'static str, &'static str) {
         match self {
-            Kernel::Plan { .. } => ("plan.cu", include_str!("../cuda/plan.cu")),
+            Kernel::Plan { .. } | Kernel::Ranks { .. } => ("plan.cu", include_str!("../cuda/plan.cu")),
             Kernel::Direct { .. } => ("direct.cu", include_str!("../cuda/direct.cu")),
             Kernel::Data { .. } => ("data.cu", include_str!("../cuda/data.cu")),
             Kernel::Clock => ("clock.cu", include_str!("../cuda/clock.cu")),
@@ -199,6 +202,12 @@ impl Kernel {
                 format!("-DRINGLAB_SYSTEM_SCOPE={}", u8::from(scope == Scope::System)),
                 format!("-DRINGLAB_TRACED={}", u8::from(traced)),
             ],
+            Kernel::Ranks { element, reduction, protocol, scope } => {
+                let one = Kernel::Plan { element, reduction, protocol, scope, traced: false };
+                let mut definitions = one.definitions();
+                definitions.push("-DRINGLAB_RANKS".into());
+                definitions
+            }
             Kernel::Direct { element, reduction, average, sources, destinations } => vec![
                 format!("-DRINGLAB_ELEMENT={}", element.name()),
                 format!("-DRINGLAB_REDUCTION={}", reduction.name()),

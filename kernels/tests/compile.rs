@@ -64,7 +64,7 @@ fn every_kernel_compiles_for_hopper_of_variants_one_for_each_type_and_reduction(
         return;
     }
     let in_full = |kernel: &Kernel| match kernel {
-        Kernel::Direct { .. } => false,
+        Kernel::Direct { .. } | Kernel::Ranks { .. } => false,
         Kernel::Plan { protocol, .. } => *protocol == Protocol::Simple,
         Kernel::Data { .. } | Kernel::Clock => true,
     };
@@ -73,6 +73,13 @@ fn every_kernel_compiles_for_hopper_of_variants_one_for_each_type_and_reduction(
         for (j, reduction) in Reduction::ALL.into_iter().enumerate().filter(|(_, r)| r.serves_direct()) {
             kernels.push(direct(i, element, j, reduction));
         }
+        let (reduction, protocol) = (Reduction::ALL[i % Reduction::ALL.len()], Protocol::ALL[i % 3]);
+        kernels.push(Kernel::Ranks {
+            element,
+            reduction,
+            protocol,
+            scope: [Scope::Device, Scope::System][i % 2],
+        });
         for (j, reduction) in Reduction::ALL.into_iter().enumerate() {
             let (scope, traced) = ([Scope::Device, Scope::System][(i + j) % 2], (i + j) / 2 % 2 == 0);
             let lines = [Protocol::Ll, Protocol::Ll128];

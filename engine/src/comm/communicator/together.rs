@@ -32,9 +32,10 @@ impl Communicator {
     /// that one thread may bring all ranks of a communicator.
     ///
     /// When it brings all ranks of a communicator, and they share a device, their collectives run as one launch each, directly between
-    /// their buffers, and all messages among them as one launch. Their streams are joined before the first and go on after the last.
-    /// A collective that a rank has called before alone, or will call later alone, is not joined, nor are streams that are recorded
-    /// into different graphs: then each rank launches for itself, and ranks need streams of their own.
+    /// their buffers, and all messages among them as one launch. When it brings some of the ranks, up to twelve, a collective of theirs
+    /// is one launch of their programs. Their streams are joined before the first and go on after the last. A collective that a rank
+    /// has called before alone, or will call later alone, is not joined, nor are streams that are recorded into different graphs, nor
+    /// messages to or from ranks elsewhere: then each rank launches for itself, and ranks need streams of their own.
     ///
     /// # Errors
     /// As [`Communicator::enqueue`]; also when ranks of the group ask for different things. Nothing has been queued then, unless the
@@ -129,7 +130,7 @@ fn queue(parts: &[Part<'_>], asked: &[Asked<'_>]) -> Result<Vec<Queued>, PartErr
         let members = of.iter().filter_map(|&nth| members[nth].take()).collect();
         let group = Group::prepare(members).map_err(at)?;
         // A launch for all ranks carries out no plan that a rank could have chosen.
-        for (rank, call) in group.alone() {
+        for (rank, call) in group.planned() {
             let Some(&nth) = of.iter().find(|&&nth| parts[nth].comm.shared.rank == rank) else { continue };
             let (sequence, chosen) = plans[nth][call];
             parts[nth].comm.shared.recorder.planned(sequence, chosen);

@@ -158,6 +158,47 @@ pub struct Params {
     pub reserved: u32,
 }
 
+/// Most ranks of one launch of ranks that each run their own programs.
+pub const LOCAL_RANKS: usize = 12;
+
+/// The argument of such a launch. Unused parts have no blocks: their first is beyond all.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Ranks {
+    of: [Params; LOCAL_RANKS],
+    first: [u32; LOCAL_RANKS],
+}
+
+impl Ranks {
+    /// Of ranks with so many blocks each, and how many that are together. At most [`LOCAL_RANKS`].
+    pub fn new(ranks: &[(Params, u32)]) -> (Ranks, u32) {
+        let mut all = Ranks { of: [Params::zeroed(); LOCAL_RANKS], first: [u32::MAX; LOCAL_RANKS] };
+        let mut next = 0;
+        for ((place, first), (params, blocks)) in all.of.iter_mut().zip(&mut all.first).zip(ranks) {
+            *place = params.behind(next);
+            *first = next;
+            next += blocks;
+        }
+        (all, next)
+    }
+}
+
+impl Params {
+    /// The same for blocks that are numbered from `first` on.
+    fn behind(&self, first: u32) -> Params {
+        let first = u64::from(first);
+        let back = |address: u64, bytes: u64| address.wrapping_sub(first * bytes);
+        Params {
+            programs: back(self.programs, self.program_bytes.into()),
+            counts: back(self.counts, u64::from(self.endpoints_per_block) * 8),
+            stalls: back(self.stalls, size_of::<Stall>() as u64),
+            moved: back(self.moved, 8),
+            rounds: back(self.rounds, 8),
+            ..*self
+        }
+    }
+}
+
 /// Parameters of `fill` and `check`. Device counterpart: kernels/cuda/exact.cuh.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -181,6 +222,7 @@ const _: () = {
     assert!(size_of::<Phase>() == 40 && size_of::<Wait>() == 8 && size_of::<Move>() == 24);
     assert!(size_of::<Operand>() == 16 && size_of::<Endpoint>() == 32 && size_of::<Header>() == 32);
     assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 248);
+    assert!(size_of::<Ranks>() == 3024);
     assert!(size_of::<Exact>() == 64 && size_of::<OutputSpan>() == 24);
 };
 
@@ -324,6 +366,29 @@ fn misalignment(places: &[Operand], fifo: bool) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_of_later_ranks_find_their_own_words() {
+        let params = |base: u64| Params {
+            programs: base,
+            counts: base + 1000,
+            stalls: base + 2000,
+            moved: base + 3000,
+            rounds: base + 4000,
+            program_bytes: 48,
+            endpoints_per_block: 4,
+            ..Params::zeroed()
+        };
+        let (all, blocks) = Ranks::new(&[(params(10_000), 3), (params(20_000), 2)]);
+        assert_eq!((blocks, &all.first[..3]), (5, &[0, 3, u32::MAX][..]));
+        // As the device finds what belongs to block 4, the second of the second rank.
+        let (p, block) = (&all.of[1], 4);
+        assert_eq!(p.programs.wrapping_add(block * 48), 20_048);
+        assert_eq!(p.counts.wrapping_add(block * 4 * 8), 21_032);
+        assert_eq!(p.stalls.wrapping_add(block * 40), 22_040);
+        assert_eq!((p.moved.wrapping_add(block * 8), p.rounds.wrapping_add(block * 8)), (23_008, 24_008));
+        assert_eq!(all.of[0].programs, 10_000);
+    }
 
     #[test]
     fn the_chunks_of_a_step_count_once() {

@@ -13,7 +13,7 @@ use super::device::DeviceInfo;
 use super::direct::DirectParams;
 use super::driver::{Address, Device, Function, Module, Stream, failed};
 use super::foreign::ForeignStream;
-use super::image::{Exact, Params};
+use super::image::{Exact, Params, Ranks};
 use super::rank::Factor;
 use crate::exec::ExecError;
 use crate::fifo::Protocol;
@@ -251,6 +251,53 @@ pub fn interpreter(
     let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(c"run_plan")?);
     loaded.insert(key, function.clone());
     Ok(function)
+}
+
+/// The interpreter for several ranks of one process in one launch. One per process and device, as [`interpreter`].
+pub fn ranks_interpreter(
+    device: &Arc<Device>,
+    info: &DeviceInfo,
+    dtype: DType,
+    op: RedOp,
+    protocol: Protocol,
+    scope: Scope,
+) -> Result<Arc<Function>, ExecError> {
+    static LOADED: Mutex<Option<Interpreters>> = Mutex::new(None);
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let loaded = loaded.get_or_insert_default();
+    let key = (device.ordinal.number, dtype, op, protocol, scope);
+    if let Some(function) = loaded.get(&key) {
+        return Ok(function.clone());
+    }
+    let (major, minor) = info.capability;
+    let (element, reduction, protocol) = (element(dtype), reduction(op), slots(protocol));
+    let kernel = Kernel::Ranks { element, reduction, protocol, scope };
+    let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(c"run_ranks")?);
+    loaded.insert(key, function.clone());
+    Ok(function)
+}
+
+/// Queues one execution of several ranks' programs on a stream. The device has to be current.
+pub fn run_ranks(
+    function: &Function,
+    size: RankLaunch,
+    stream: ForeignStream,
+    ranks: &Ranks,
+) -> Result<(), ExecError> {
+    let mut args = [arg(ranks)];
+    // SAFETY: `run_ranks` takes one `Ranks` by value, copied by the call; its addresses are as in `run_rank`, once they count from the
+    // blocks of their rank.
+    unsafe {
+        result::launch_kernel(
+            function.raw(),
+            (size.blocks, 1, 1),
+            (size.threads, 1, 1),
+            size.shared_bytes,
+            stream.raw(),
+            &mut args,
+        )
+    }
+    .map_err(failed(format!("launching the interpreter for several ranks with {} blocks", size.blocks)))
 }
 
 /// By device, type, reduction, whether averaged, and buffers of either side.

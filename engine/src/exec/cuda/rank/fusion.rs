@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use super::local::Job;
 use super::{Message, Way};
+use crate::exec::cuda::image::LOCAL_RANKS;
 use crate::types::{Collective, DType, RedOp};
 
 /// What a rank has called for so far.
@@ -60,6 +61,8 @@ pub enum Step {
     Join,
     /// One launch for this call of every member.
     Together(Vec<usize>),
+    /// One launch for this call of every member, which runs its own programs: other ranks are elsewhere.
+    Beside(Vec<usize>),
     /// One launch for these copies, all messages of the group.
     Copies(Vec<Job>),
     /// What all streams queue from now on follows.
@@ -76,13 +79,14 @@ pub enum Step {
 /// When ranks ask for different things, or a message and its receive differ in length.
 pub fn steps(ranks: u32, members: &[Sight<'_>]) -> Result<Vec<Step>, String> {
     let first = &members[0];
-    let whole = members.len() > 1
-        && members.len() == ranks as usize
-        && members.iter().all(|m| (m.device, m.capture) == (first.device, first.capture));
+    let alike = |m: &Sight<'_>| (m.device, m.capture) == (first.device, first.capture);
+    let near = members.len() > 1 && members.iter().all(alike);
+    let whole = near && members.len() == ranks as usize;
+    let near = near && (whole || members.len() <= LOCAL_RANKS);
     // Calls by number: those before `from` have been made by another rank before, those from `to` on will be.
     let from = members.iter().map(|m| m.tally.calls).max().unwrap_or(0);
     let to = members.iter().map(|m| m.tally.calls + m.calls.len() as u64).min().unwrap_or(0);
-    let (from, to) = if whole { (from, to.max(from)) } else { (u64::MAX, u64::MAX) };
+    let (from, to) = if near { (from, to.max(from)) } else { (u64::MAX, u64::MAX) };
     let number = |m: &Sight<'_>, call: usize| m.tally.calls + call as u64;
     let alone = |which: &dyn Fn(u64) -> bool| {
         let of_member = |(member, m): (usize, &Sight<'_>)| {
@@ -95,9 +99,10 @@ pub fn steps(ranks: u32, members: &[Sight<'_>]) -> Result<Vec<Step>, String> {
     for call in from..to {
         let at: Vec<usize> = members.iter().map(|m| (call - m.tally.calls) as usize).collect();
         agree(members, &at)?;
-        together.push(Step::Together(at));
+        together.push(if whole { Step::Together(at) } else { Step::Beside(at) });
     }
-    let late = alone(&|number| number >= to && number != u64::MAX && whole);
+    let late = alone(&|number| number >= to && near);
+    // Ranks' messages wait for different peers, so of those that go through connections each rank's keep to its own stream.
     // A rank's later call may wait for a peer's that comes after this group: the messages must not make the peer wait for it.
     let copies = if whole && late.is_empty() { matched(members)? } else { None };
     let messages = match &copies {
@@ -108,7 +113,7 @@ pub fn steps(ranks: u32, members: &[Sight<'_>]) -> Result<Vec<Step>, String> {
         }
     };
     together.extend(copies.filter(|copies| !copies.is_empty()).map(Step::Copies));
-    let mut steps = alone(&|number| !whole || number < from);
+    let mut steps = alone(&|number| !near || number < from);
     if !together.is_empty() {
         steps.push(Step::Join);
         steps.append(&mut together);

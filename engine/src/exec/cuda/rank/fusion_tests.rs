@@ -52,10 +52,9 @@ fn all_ranks_calls_are_one_launch_each_between_a_join_and_a_fork() {
 }
 
 #[test]
-fn ranks_of_other_processes_devices_or_graphs_leave_every_rank_to_itself() {
+fn ranks_of_other_devices_or_graphs_leave_every_rank_to_itself() {
     let alone = [Step::Alone { member: 0, call: 0 }, Step::Alone { member: 1, call: 0 }];
     let members = calls(&[&[5], &[5]]);
-    assert_eq!(plan(3, &members).unwrap(), alone, "rank 2 is elsewhere");
     let tallies = tallies(2, &members);
     let mut apart = sights(&members, &tallies);
     apart[1].device = 1;
@@ -66,6 +65,19 @@ fn ranks_of_other_processes_devices_or_graphs_leave_every_rank_to_itself() {
     recorded[1].capture = Some(3);
     assert_eq!(steps(2, &recorded).unwrap().len(), 3, "one graph of both");
     assert_eq!(plan(1, &calls(&[&[5]])).unwrap(), alone[..1], "one rank has nobody to be joined with");
+}
+
+#[test]
+fn some_ranks_of_a_communicator_are_one_launch_of_their_own_programs() {
+    let mut members = calls(&[&[5, 6], &[5, 6]]);
+    let beside = [Step::Join, Step::Beside(vec![0, 0]), Step::Beside(vec![1, 1]), Step::Fork];
+    assert_eq!(plan(3, &members).unwrap(), beside, "rank 2 is elsewhere");
+    members[0].2.push(send(1, 100, 8));
+    members[1].2.push(receive(0, 300, 8));
+    let messages = [Step::Messages { member: 0 }, Step::Messages { member: 1 }];
+    assert_eq!(plan(3, &members).unwrap(), [&beside[..], &messages].concat());
+    let many = calls(&[&[5][..]; LOCAL_RANKS + 1]);
+    assert!(plan(64, &many).unwrap().iter().all(|step| matches!(step, Step::Alone { .. })));
 }
 
 #[test]
@@ -157,8 +169,8 @@ proptest! {
                     prop_assert!(!joined);
                     made[member].push(call);
                 }
-                Step::Together(at) => {
-                    prop_assert!(joined && missing == 0);
+                Step::Together(at) | Step::Beside(at) => {
+                    prop_assert!(joined);
                     let numbers: Vec<u64> = at.iter().zip(&members).map(|(&call, m)| m.0 + call as u64).collect();
                     prop_assert!(numbers.iter().all(|number| *number == numbers[0]));
                     at.iter().enumerate().for_each(|(member, &call)| made[member].push(call));

@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use super::fusion::{self, Asked, Sight, Step};
 use super::local::{self, Job, Source};
+use super::port::buffers;
 use super::ready::{Ready, unit};
 use super::{Call, Factor, Message, Port};
 use crate::exec::ExecError;
 use crate::exec::cuda::direct::{self, Direct, Piece};
-use crate::exec::cuda::driver::Device;
+use crate::exec::cuda::driver::{Device, Function};
 use crate::exec::cuda::foreign::{Event, ForeignStream, Visit};
+use crate::exec::cuda::image::Ranks;
+use crate::exec::cuda::kernels::{self, RankLaunch};
 use crate::types::{DType, Rank, RedOp};
 
 /// One rank's part of a group: calls in order, then all messages together.
@@ -52,9 +55,18 @@ enum Work {
     Direct(Box<Direct>),
     Local(Arc<Ready>),
     Copies(Arc<Ready>),
+    /// By member: its call and its programs.
+    Beside(Arc<Function>, Vec<(usize, Arc<Ready>)>),
     Fork,
-    Alone { member: usize, call: usize, ready: Arc<Ready> },
-    Messages { member: usize, ready: Option<Arc<Ready>> },
+    Alone {
+        member: usize,
+        call: usize,
+        ready: Arc<Ready>,
+    },
+    Messages {
+        member: usize,
+        ready: Option<Arc<Ready>>,
+    },
 }
 
 impl<'a> Group<'a> {
@@ -85,12 +97,17 @@ impl<'a> Group<'a> {
         ))
     }
 
-    /// Calls that are launches of one rank: the rank, and which of its calls.
-    pub fn alone(&self) -> impl Iterator<Item = (Rank, usize)> {
-        self.work.iter().filter_map(|work| match work {
-            Work::Alone { member, call, .. } => Some((Rank(self.members[*member].port.shape.rank), *call)),
-            _ => None,
-        })
+    /// Calls that carry out the plan of their rank: the rank, and which of its calls.
+    pub fn planned(&self) -> Vec<(Rank, usize)> {
+        let rank = |member: usize| Rank(self.members[member].port.shape.rank);
+        let calls = |work: &Work| match work {
+            Work::Alone { member, call, .. } => vec![(rank(*member), *call)],
+            Work::Beside(_, all) => {
+                all.iter().enumerate().map(|(member, (call, _))| (rank(member), *call)).collect()
+            }
+            _ => vec![],
+        };
+        self.work.iter().flat_map(calls).collect()
     }
 
     fn forgotten(&self) -> u64 {
@@ -105,6 +122,7 @@ impl<'a> Group<'a> {
             Step::Messages { member } => self.messages_of(*member)?,
             Step::Copies(jobs) => return self.copies(jobs),
             Step::Together(calls) => return self.together(calls),
+            Step::Beside(calls) => return self.beside(calls),
         };
         self.work.push(work);
         Ok(())
@@ -134,6 +152,23 @@ impl<'a> Group<'a> {
             self.work.push(work);
         }
         self.work.push(Work::Join);
+        Ok(())
+    }
+
+    /// One launch for a call of every member, each with programs of its own.
+    fn beside(&mut self, at: &[usize]) -> Result<(), ExecError> {
+        let mut all = Vec::with_capacity(at.len());
+        for (Member { port, calls, .. }, &call) in self.members.iter_mut().zip(at) {
+            all.push((call, port.ready_for(&calls[call])?));
+        }
+        let alike = |(_, ready): &(usize, Arc<Ready>)| Arc::ptr_eq(&ready.function, &all[0].1.function);
+        if !all.iter().all(alike) {
+            return self.apart(|group, member| group.call_of(member, at[member]));
+        }
+        let (call, protocol) = (&self.members[0].calls[at[0]], all[0].1.protocol);
+        let Port { device, info, scope, .. } = &*self.members[0].port;
+        let function = kernels::ranks_interpreter(device, info, call.dtype, call.op, protocol, *scope)?;
+        self.work.push(Work::Beside(function, all));
         Ok(())
     }
 
@@ -197,6 +232,7 @@ impl<'a> Group<'a> {
                     self.launch(&ready)?;
                     self.members.iter_mut().for_each(|member| member.port.tally.count(&member.messages));
                 }
+                Work::Beside(function, all) => self.launch_beside(&function, &all)?,
                 Work::Alone { member, call, ready } => {
                     let Member { port, calls, stream, .. } = &mut self.members[member];
                     port.device.bind()?;
@@ -226,6 +262,23 @@ impl<'a> Group<'a> {
     fn launch(&mut self, ready: &Ready) -> Result<(), ExecError> {
         let stream = self.members[0].stream;
         self.lead().launch(ready, [0; 3], None, stream)
+    }
+
+    fn launch_beside(&mut self, function: &Function, all: &[(usize, Arc<Ready>)]) -> Result<(), ExecError> {
+        let stream = self.members[0].stream;
+        let mut ranks = Vec::with_capacity(all.len());
+        for (Member { port, calls, .. }, (call, ready)) in self.members.iter_mut().zip(all) {
+            let call = &calls[*call];
+            port.scale(call, stream)?;
+            ranks.push((port.params(ready, buffers(call), call.factor()), ready.blocks));
+            port.tally.calls += 1;
+            port.captured |= self.captures;
+        }
+        let most = |of: fn(&Ready) -> u32| all.iter().map(|(_, ready)| of(ready)).max().unwrap_or(0);
+        let (argument, blocks) = Ranks::new(&ranks);
+        let launch =
+            RankLaunch { blocks, threads: most(|r| r.threads), shared_bytes: most(|r| r.shared_bytes) };
+        kernels::run_ranks(function, launch, stream, &argument)
     }
 
     /// Streams of the members other than the first one's, each once.

@@ -175,18 +175,21 @@ impl Port {
         ready: &Ready,
         stream: ForeignStream,
     ) -> Result<(), ExecError> {
-        let base = |address: u64| address - address % 16;
-        let buffers = [0, base(call.input), base(call.output)];
         self.tally.calls += 1;
-        let Some(factor) = call.factor() else { return self.launch(ready, buffers, None, stream) };
-        if call.in_place {
+        self.scale(call, stream)?;
+        self.launch(ready, buffers(call), call.factor(), stream)
+    }
+
+    /// In place, multiplies the input of a pre-multiplied sum where it lies.
+    pub(super) fn scale(&self, call: &Call, stream: ForeignStream) -> Result<(), ExecError> {
+        if let Some(factor) = call.factor().filter(|_| call.in_place) {
             let elements = call.block * u64::from(call.collective.input_blocks(self.shape.ranks));
             // No peer reads this rank's input directly, so the order of its own stream is enough.
             let multiplier = kernels::multiplier(&self.device, &self.info, call.dtype)?;
             self.follow(stream)?;
             kernels::multiply(&multiplier, stream, call.input, elements, factor)?;
         }
-        self.launch(ready, buffers, Some(factor), stream)
+        Ok(())
     }
 
     /// Keeps a plan for [`Schedule::Given`]. Whether it computes its collective is the caller's concern, as in a session.
@@ -248,7 +251,23 @@ impl Port {
             return Ok(());
         }
         let capturing = self.follow(stream)?;
-        let params = Params {
+        let params = self.params(ready, buffers, factor);
+        let launch =
+            RankLaunch { blocks: ready.blocks, threads: ready.threads, shared_bytes: ready.shared_bytes };
+        kernels::run_rank(&ready.function, launch, stream, &params)?;
+        self.captured |= capturing;
+        if !capturing {
+            self.renew_event()?;
+            self.own.record(stream)?;
+            self.last = self.own.clone();
+            self.last_stream = Some(stream);
+        }
+        Ok(())
+    }
+
+    /// What a launch tells the kernel.
+    pub(super) fn params(&self, ready: &Ready, buffers: [u64; 3], factor: Option<Factor>) -> Params {
+        Params {
             programs: ready.programs,
             counts: self.counts.address().0,
             spans: ready.spans,
@@ -283,18 +302,7 @@ impl Port {
             slices: 1,
             slice_steps: 1,
             reserved: 0,
-        };
-        let launch =
-            RankLaunch { blocks: ready.blocks, threads: ready.threads, shared_bytes: ready.shared_bytes };
-        kernels::run_rank(&ready.function, launch, stream, &params)?;
-        self.captured |= capturing;
-        if !capturing {
-            self.renew_event()?;
-            self.own.record(stream)?;
-            self.last = self.own.clone();
-            self.last_stream = Some(stream);
         }
-        Ok(())
     }
 
     /// A few bytes of the port's own that its barriers may reduce.
@@ -342,6 +350,12 @@ impl Port {
             self.stalls.read().into_iter().enumerate().filter_map(stall).collect()
         })
     }
+}
+
+/// Where a launch's buffers are, down to 16 bytes; the rest is in the programs.
+pub(super) fn buffers(call: &Call) -> [u64; 3] {
+    let base = |address: u64| address - address % 16;
+    [0, base(call.input), base(call.output)]
 }
 
 impl fmt::Debug for Port {
