@@ -258,14 +258,14 @@ fn ranks_that_ask_for_different_things_in_a_group_are_told_and_go_on() {
     assert!(matches!(refused, Err(ExecError::Refused(_))));
 }
 
-/// Two threads with two ranks each: nobody has all, so every rank launches for itself.
+/// Two threads with two ranks each, on streams of their own or a stream a thread: nobody has all, so ranks run their own programs.
 #[test]
 fn a_group_of_some_ranks_waits_for_the_others() {
     if !gpu("a_group_of_some_ranks_waits_for_the_others") {
         return;
     }
     let comms = form(4);
-    for block in [100, 300_000] {
+    for (block, shared) in [(100, 0), (300_000, 0), (100, 1), (300_000, 1)] {
         let mut session = open(&comms, Collective::AllReduce, block, SUM);
         session.fill(block).unwrap();
         session_alone(&comms, &session);
@@ -276,7 +276,7 @@ fn a_group_of_some_ranks_waits_for_the_others() {
         std::thread::scope(|scope| {
             for half in [0, 2] {
                 let (comms, ops) = (&comms[half..half + 2], &ops[half..half + 2]);
-                let streams = [streams[half], streams[half + 1]];
+                let streams = [streams[half], streams[half + 1 - shared]];
                 scope.spawn(move || {
                     let part = |nth: usize| Part { comm: &comms[nth], ops: &ops[nth], stream: streams[nth] };
                     Communicator::enqueue_group(&[part(0), part(1)]).unwrap();
@@ -284,6 +284,6 @@ fn a_group_of_some_ranks_waits_for_the_others() {
             }
         });
         session.finish().unwrap();
-        exact(&mut session, block, &format!("{block}"));
+        exact(&mut session, block, &format!("{block} {shared}"));
     }
 }

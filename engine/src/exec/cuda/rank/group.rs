@@ -81,6 +81,9 @@ impl<'a> Group<'a> {
         let sights: Vec<Sight<'_>> = members.iter().zip(&captures).map(|(m, c)| m.sight(*c)).collect();
         let steps = fusion::steps(members[0].port.shape.ranks, &sights).map_err(ExecError::Refused)?;
         let mut group = Group { members, work: Vec::new(), captures: captures.iter().any(Option::is_some) };
+        if !group.captures && steps.contains(&Step::Fork) {
+            group.renew_fork()?;
+        }
         // Once more when the programs of earlier operations had to make room, since the first of this group went with them.
         for _ in 0..2 {
             let before = group.forgotten();
@@ -317,18 +320,28 @@ impl<'a> Group<'a> {
             recorded.record(lead)?;
             return others.into_iter().try_for_each(|other| recorded.block(other));
         }
-        let ranks: Vec<u32> = self.members.iter().map(|member| member.port.shape.rank).collect();
-        let fork = match &self.members[0].port.fusion.fork {
-            Some((known, fork)) if *known == ranks && !self.holds_mark(fork) => fork.clone(),
-            _ => Arc::new(Event::new(&self.lead().device)?),
-        };
+        let fork = self.members[0].port.fusion.fork.as_ref().map(|(_, fork)| fork.clone());
+        let fork = fork.expect("`prepare` saw to it, and nobody else leads with this port meanwhile");
         fork.record(lead)?;
         others.into_iter().try_for_each(|other| fork.block(other))?;
         for Member { port, stream, .. } in &mut self.members {
             port.last = fork.clone();
             port.last_stream = Some(*stream);
         }
-        self.lead().fusion.fork = Some((ranks, fork));
+        Ok(())
+    }
+
+    /// Sees that there is an event to be recorded behind launches of these ranks.
+    fn renew_fork(&mut self) -> Result<(), ExecError> {
+        let ranks: Vec<u32> = self.members.iter().map(|member| member.port.shape.rank).collect();
+        let usable = match &self.members[0].port.fusion.fork {
+            Some((known, fork)) => *known == ranks && !self.holds_mark(fork),
+            None => false,
+        };
+        if !usable {
+            let fork = Arc::new(Event::new(&self.lead().device)?);
+            self.lead().fusion.fork = Some((ranks, fork));
+        }
         Ok(())
     }
 }
