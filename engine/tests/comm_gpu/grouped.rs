@@ -163,6 +163,52 @@ fn collectives_and_messages_mix_in_one_group() {
     }
 }
 
+/// Short ones on buffers of their own are one launch; those that follow from each other are not.
+#[test]
+fn many_short_collectives_in_one_group_are_exact() {
+    if !gpu("many_short_collectives_in_one_group_are_exact") {
+        return;
+    }
+    for ranks in [2, 4, 8] {
+        let comms = form(ranks);
+        for (kind, in_place) in [(SUM, false), (SUM, true), ((DType::F16, RedOp::Max), false)] {
+            let all =
+                Collective::all(Rank(ranks - 1)).into_iter().filter(|c| !in_place || c.alias().is_some());
+            let open = |(nth, collective): (u64, Collective)| {
+                let block = [1, 13, 500][nth as usize % 3];
+                let spec = SessionSpec { in_place, ..spec(ranks, collective, block, kind) };
+                grouped::open(&comms, spec, Streams::Each).unwrap()
+            };
+            // Reductions first, then the rest: alike ones follow each other.
+            let (reducing, moving): (Vec<_>, Vec<_>) = all.partition(|collective| collective.reduces());
+            let mut sessions: Vec<GroupSession> = (0..).zip([reducing, moving].concat()).map(open).collect();
+            for times in [1, 2] {
+                if in_place && times == 2 {
+                    continue;
+                }
+                for (session, seed) in sessions.iter_mut().zip(1..) {
+                    session.fill(seed).unwrap();
+                }
+                let calls = |rank| sessions.iter().map(move |session| session.operation(Rank(rank)));
+                // The second time each call comes again, on the same buffers.
+                let ops: Vec<Vec<Operation>> =
+                    (0..ranks).map(|rank| (0..times).flat_map(|_| calls(rank)).collect()).collect();
+                for _ in 0..times {
+                    Communicator::enqueue_group(&parts(&comms, &ops, &sessions[0])).unwrap();
+                }
+                sessions[0].finish().unwrap();
+                for (session, seed) in sessions.iter_mut().zip(1..) {
+                    exact(
+                        session,
+                        seed,
+                        &format!("{ranks} ranks, {kind:?}, in place {in_place}, {times} times"),
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn two_communicators_share_a_group() {
     if !gpu("two_communicators_share_a_group") {

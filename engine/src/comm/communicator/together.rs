@@ -32,7 +32,7 @@ impl Communicator {
     /// that one thread may bring all ranks of a communicator.
     ///
     /// When it brings all ranks of a communicator, and they share a device, their collectives run as one launch each, directly between
-    /// their buffers, and all messages among them as one launch. When it brings some of the ranks, up to twelve, a collective of theirs
+    /// their buffers (short ones that do not touch each other's as one for several), and all messages among them as one launch. When it brings some of the ranks, up to twelve, a collective of theirs
     /// is one launch of their programs. Their streams are joined before the first and go on after the last. A collective that a rank
     /// has called before alone, or will call later alone, is not joined, nor are streams that are recorded into different graphs, nor
     /// messages to or from ranks elsewhere: then each rank launches for itself, and ranks need streams of their own.

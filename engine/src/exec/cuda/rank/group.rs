@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::batch;
 use super::fusion::{self, Asked, Sight, Step};
 use super::local::{self, Job, Source};
 use super::port::buffers;
@@ -53,7 +54,8 @@ pub struct Group<'a> {
 enum Work {
     Join,
     Direct(Box<Direct>),
-    Local(Arc<Ready>),
+    /// And how many calls of every member it is.
+    Local(Arc<Ready>, u64),
     Copies(Arc<Ready>),
     /// By member: its call and its programs.
     Beside(Arc<Function>, Vec<(usize, Arc<Ready>)>),
@@ -88,8 +90,13 @@ impl<'a> Group<'a> {
         for _ in 0..2 {
             let before = group.forgotten();
             group.work.clear();
-            for step in &steps {
-                group.make_ready(step)?;
+            let mut left = &steps[..];
+            while let Some(step) = left.first() {
+                let taken = group.batch(left)?;
+                if taken == 0 {
+                    group.make_ready(step)?;
+                }
+                left = &left[taken.max(1)..];
             }
             if group.forgotten() == before {
                 return Ok(group);
@@ -186,9 +193,44 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
+    /// A call of every member, by rank.
+    fn calls(&self, at: &[usize]) -> Vec<Call> {
+        self.members.iter().zip(at).map(|(member, &call)| member.calls[call]).collect()
+    }
+
+    /// One launch for several short calls of every member, if that is what comes next. Returns how many steps that is.
+    fn batch(&mut self, steps: &[Step]) -> Result<usize, ExecError> {
+        let ranks = self.members.len() as u32;
+        let calls = |step: &Step| match step {
+            Step::Together(at) => Some(self.calls(at)).filter(|calls| batch::is_short(&calls[0], ranks)),
+            _ => None,
+        };
+        let run: Vec<Vec<Call>> = steps.iter().map_while(calls).collect();
+        let Some(Call { dtype, op, collective, .. }) = run.first().map(|calls| calls[0]) else {
+            return Ok(0);
+        };
+        let count = run.iter().take_while(|calls| batch::alike(&run[0][0], &calls[0])).count();
+        if count < batch::LEAST {
+            return Ok(0);
+        }
+        let by_call: Vec<Vec<Job>> = run[..count].iter().map(|calls| jobs(calls)).collect();
+        let all = by_call.concat();
+        let op = if collective.reduces() { op } else { RedOp::Sum };
+        let fits = local::fits(&all, self.lead().info.multiprocessors);
+        // What was found independent once is so whenever it comes again.
+        let known = self.lead().knows_jobs(&all, dtype, op);
+        let may = known || (fits && batch::are_independent(&by_call));
+        if !may {
+            return Ok(0);
+        }
+        let ready = self.lead().ready_for_jobs(&all, dtype, op, &[])?;
+        self.work.push(Work::Local(ready, count as u64));
+        Ok(count)
+    }
+
     /// One launch for a call of every member. A factor that is on the device is known to its own rank's launch only.
     fn together(&mut self, at: &[usize]) -> Result<(), ExecError> {
-        let calls: Vec<Call> = self.members.iter().zip(at).map(|(m, &call)| m.calls[call]).collect();
+        let calls = self.calls(at);
         let Call { collective, block, dtype, op, .. } = calls[0];
         let ranks = calls.len() as u32;
         if op != RedOp::PreMulSum || !collective.reduces() {
@@ -209,7 +251,7 @@ impl<'a> Group<'a> {
         match calls.iter().map(bits).collect::<Option<Vec<u64>>>().filter(|_| fits) {
             Some(factors) => {
                 let ready = self.lead().ready_for_jobs(&jobs, dtype, op, &factors)?;
-                self.work.push(Work::Local(ready));
+                self.work.push(Work::Local(ready, 1));
                 Ok(())
             }
             None => self.apart(|group, member| group.call_of(member, at[member])),
@@ -227,9 +269,9 @@ impl<'a> Group<'a> {
                     direct.queue_on(self.members[0].stream)?;
                     self.members.iter_mut().for_each(|member| member.port.tally.calls += 1);
                 }
-                Work::Local(ready) => {
+                Work::Local(ready, count) => {
                     self.launch(&ready)?;
-                    self.members.iter_mut().for_each(|member| member.port.tally.calls += 1);
+                    self.members.iter_mut().for_each(|member| member.port.tally.calls += count);
                 }
                 Work::Copies(ready) => {
                     self.launch(&ready)?;
@@ -365,13 +407,13 @@ impl Member<'_> {
     }
 }
 
-/// One collective of all ranks as folds; sources with the factors of their ranks.
+/// One collective of all ranks as folds; of a pre-multiplied sum sources have the factors of their ranks.
 fn jobs(calls: &[Call]) -> Vec<Job> {
     let Call { collective, block, dtype, .. } = calls[0];
     let bytes = block * dtype.size() as u64;
     let source = |(rank, nth): (Rank, u32)| Source {
         address: calls[rank.index()].input + u64::from(nth) * bytes,
-        factor: Some(rank.0),
+        factor: calls[rank.index()].factor().map(|_| rank.0),
     };
     let target = |(rank, nth): (Rank, u32)| calls[rank.index()].output + u64::from(nth) * bytes;
     let job = |piece: Piece| Job {

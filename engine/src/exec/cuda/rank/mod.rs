@@ -3,6 +3,7 @@
 //! registered may be read where they are, and ranks of one process may run as one launch.
 
 mod arena;
+mod batch;
 mod buffers;
 mod fusion;
 mod group;

@@ -129,6 +129,11 @@ impl Port {
         self.prepare(key, &laid.map_err(ExecError::Refused)?, kind, &[]).map(Some)
     }
 
+    /// Whether these are ready, without factors.
+    pub(super) fn knows_jobs(&self, jobs: &[Job], dtype: DType, op: RedOp) -> bool {
+        self.ready.contains_key(&Key::Local(jobs.to_vec(), dtype, op, vec![]))
+    }
+
     /// Programs of copies and folds between buffers that this device sees, with `factors` by rank for a pre-multiplied sum.
     pub(super) fn ready_for_jobs(
         &mut self,
