@@ -11,7 +11,7 @@ use super::env;
 use super::error::CommError;
 use super::hub::names;
 use super::operation::Config;
-use crate::plan::{Algorithm, MAX_CHANNELS, Place, Plan, Step, generate};
+use crate::plan::{Algorithm, Buffer, MAX_CHANNELS, Place, Plan, Step, generate};
 use crate::text::{Lang, Text};
 use crate::tuner::native::read_rules;
 use crate::tuner::overrides::{ALGO, TUNER_FILE, TUNER_PROFILE};
@@ -314,16 +314,32 @@ fn fitting(given: Option<Profile>, situation: &Situation) -> Result<Profile, Tex
 
 /// Why a rank of a communicator cannot run a plan: it maps its peers' FIFOs, not their buffers, and keeps little scratch.
 pub(super) fn cannot(plan: &Plan) -> Option<Text> {
-    let foreign = |place: &Place| place.rank.is_some();
-    let reads_peers = |step: &Step| match step {
+    if plan_reads(plan, |_| true) {
+        return Some(Text::new(
+            "它直接读取其他 rank 的缓冲区，而通信器不映射这些缓冲区",
+            "it reads peers' buffers, which a communicator does not map",
+        ));
+    }
+    cannot_registered(plan)
+}
+
+/// Whether a rank reads a buffer of a peer that is one of these.
+fn plan_reads(plan: &Plan, which: impl Fn(Buffer) -> bool) -> bool {
+    let foreign = |place: &Place| place.rank.is_some() && which(place.range.buffer);
+    let reads = |step: &Step| match step {
         Step::Copy { src, .. } => foreign(src),
         Step::Reduce { srcs, .. } => srcs.iter().any(foreign),
         _ => false,
     };
-    if plan.programs.iter().flat_map(|program| &program.steps).any(reads_peers) {
+    plan.programs.iter().flat_map(|program| &program.steps).any(reads)
+}
+
+/// As [`cannot`], where the ranks' inputs and outputs are registered.
+pub(super) fn cannot_registered(plan: &Plan) -> Option<Text> {
+    if plan_reads(plan, |buffer| matches!(buffer, Buffer::Scratch(_))) {
         return Some(Text::new(
-            "它直接读取其他 rank 的缓冲区，而通信器不映射这些缓冲区",
-            "it reads peers' buffers, which a communicator does not map",
+            "它直接读取其他 rank 的暂存区，而通信器不映射暂存区",
+            "it reads peers' scratch, which a communicator does not map",
         ));
     }
     let scratch: u32 = plan.scratch.iter().map(|scratch| scratch.chunks).sum();

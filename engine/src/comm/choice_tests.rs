@@ -161,6 +161,7 @@ fn a_plan_is_refused_as_a_whole_though_some_ranks_part_could_run() {
     // The root of a direct broadcast only says that its data is there; the others read it.
     let plan = generate(Algorithm::OneShot, Collective::Broadcast { root: Rank(0) }, 3, 1).unwrap();
     assert!(cannot(&plan).unwrap().en.contains("reads peers' buffers"));
+    assert_eq!(cannot_registered(&plan), None);
     let plan = generate(Algorithm::Exchange, Collective::Broadcast { root: Rank(0) }, 3, 1).unwrap();
     assert_eq!(cannot(&plan), None);
 }

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::choice::cannot;
+use super::choice::{cannot, cannot_registered};
 use super::communicator::Communicator;
 use super::error::CommError;
 use super::operation::{Operation, Scalar};
 use crate::exec::cuda::ForeignStream;
-use crate::exec::cuda::rank::{Call, Factor, RankBuffers, Schedule, WindowId, reads_peers};
+use crate::exec::cuda::rank::{Call, Factor, RankBuffers, Schedule, WindowId};
 use crate::exec::{
     CheckReport, ExecError, Hardware, KernelChoice, Session, SessionSpec, Timing, WrongElement,
 };
@@ -41,6 +41,18 @@ pub struct RankSession {
 /// # Errors
 /// As [`crate::exec::open`]; [`ExecError::Device`] when another rank failed.
 pub fn open(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<RankSession, ExecError> {
+    prepare(comm, spec, false)
+}
+
+/// As [`open`], on buffers that are registered with all ranks: they may read each other's.
+///
+/// # Errors
+/// As [`open`] and [`Communicator::register`].
+pub fn open_registered(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<RankSession, ExecError> {
+    prepare(comm, spec, true)
+}
+
+fn prepare(comm: &Arc<Communicator>, spec: SessionSpec, registered: bool) -> Result<RankSession, ExecError> {
     if spec.kernel == KernelChoice::Specialised {
         return Err(ExecError::Refused(
             "a rank of a communicator launches for itself, and the specialised kernel is one launch for all ranks; choose auto or \
@@ -54,7 +66,8 @@ pub fn open(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<RankSession, 
         ));
     }
     // Of the whole plan: a rank whose own part could run would wait for one whose part cannot.
-    if let Some(why) = cannot(&spec.plan) {
+    let why = if registered { cannot_registered(&spec.plan) } else { cannot(&spec.plan) };
+    if let Some(why) = why {
         return Err(ExecError::Refused(format!(
             "ranks of a communicator cannot run the plan {}: {}; choose an algorithm that sends",
             spec.plan.name, why.en
@@ -68,7 +81,7 @@ pub fn open(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<RankSession, 
     let (schedule, buffers) = prepared.map_err(failed)?;
     let windows = Vec::new();
     let mut session = RankSession { comm: comm.clone(), spec, schedule, buffers, windows };
-    if reads_peers(&session.spec.plan) {
+    if registered {
         session.register()?;
     }
     // In a process of several ranks allocating waits for kernels, so nobody launches before all have allocated.
@@ -96,11 +109,8 @@ struct Found {
 }
 
 impl RankSession {
-    /// Registers the buffers, so that collectives on them may read those of peers. A plan that reads them needs no call.
-    ///
-    /// # Errors
-    /// As [`Communicator::register`].
-    pub fn register(&mut self) -> Result<(), ExecError> {
+    /// Registers the buffers, so that collectives on them may read those of peers.
+    fn register(&mut self) -> Result<(), ExecError> {
         for (address, bytes) in self.buffers.memories() {
             self.windows.push(self.comm.register(address, bytes).map_err(failed)?);
         }

@@ -160,7 +160,7 @@ fn registered(comm: &Arc<Communicator>) {
                 let plan = generate(algorithm, collective, ranks, 4).unwrap();
                 let spec = SessionSpec { plan, in_place, ..spec(comm, collective, block) };
                 let what = format!("{algorithm} {collective:?} {block} {in_place}");
-                let mut session = session::open(comm, spec).unwrap();
+                let mut session = session::open_registered(comm, spec).unwrap();
                 seed += 1;
                 session.fill(seed).unwrap();
                 session.run(1).unwrap();

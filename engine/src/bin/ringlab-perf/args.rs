@@ -35,6 +35,10 @@ pub struct Args {
     #[arg(long)]
     pub procs: bool,
 
+    /// Ranks of several processes register their buffers, so that plans may read peers' (one_shot, two_shot).
+    #[arg(long, conflicts_with = "threads")]
+    pub register: bool,
+
     /// Each rank is a communicator of this process; one thread queues an execution as one group of all of them, which the
     /// communicators carry out as they choose, whatever --algo and --kernel say (CUDA).
     #[arg(long, conflicts_with_all = ["procs", "random", "sim_report"])]

@@ -30,6 +30,8 @@ const END: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub struct Place {
     comm: Arc<Communicator>,
+    /// Whether buffers are registered with all ranks.
+    registers: bool,
 }
 
 impl Place {
@@ -68,7 +70,7 @@ impl Place {
             ..Config::default()
         };
         let comm = Communicator::init(&id, ranks, rank, device, config).map_err(text)?;
-        Ok(Some(Place { comm: Arc::new(comm) }))
+        Ok(Some(Place { comm: Arc::new(comm), registers: args.register }))
     }
 
     pub fn rank(&self) -> u32 {
@@ -80,7 +82,8 @@ impl Place {
     }
 
     pub fn open(&self, spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
-        Ok(Box::new(comm::session::open(&self.comm, spec)?))
+        let open = if self.registers { comm::session::open_registered } else { comm::session::open };
+        Ok(Box::new(open(&self.comm, spec)?))
     }
 }
 

@@ -29,8 +29,8 @@ pub use mailbox::Card;
 use mailbox::Mailbox;
 pub use mark::Mark;
 pub use port::{Abort, Port};
+pub(crate) use windows::algorithm as registered_algorithm;
 pub use windows::{WindowCard, WindowId};
-pub(crate) use windows::{algorithm as registered_algorithm, reads_peers};
 
 use super::driver::{self, Device};
 use super::foreign::Visit;
