@@ -79,6 +79,22 @@ fn a_choice_by_the_rule_of_thumb_says_so_and_why() {
 }
 
 #[test]
+fn the_rule_of_thumb_leaves_protocols_for_short_messages_to_whoever_asks_for_them() {
+    let asked = |protocols: Option<&str>| {
+        let config = config(|o| o.protocols = protocols.map(List::parse));
+        let mut choices = choices(3, None, &config);
+        let protocol = choices.choose(Collective::AllReduce, 8).unwrap().protocol;
+        (protocol, choices.explain(Collective::AllReduce, 8).unwrap().why.en)
+    };
+    let (protocol, why) = asked(None);
+    assert_eq!(protocol, Protocol::Simple);
+    assert!(why.contains("was not measured here, so it takes Simple (RINGLAB_PROTO=LL asks"), "{why}");
+    let (protocol, why) = asked(Some("LL"));
+    assert_eq!(protocol, Protocol::Ll);
+    assert!(!why.contains("was not measured here"), "{why}");
+}
+
+#[test]
 fn figures_decide_among_what_ranks_can_run() {
     let mut choices = choices(4, Some(profile(4)), &config(|_| {}));
     let short = choices.choose(Collective::AllReduce, 4096).unwrap();

@@ -170,7 +170,11 @@ impl Tuner {
         let (chosen, by_thumb) = match (self.pick(&candidates, query, thumb.is_some()), thumb) {
             (Err(SelectError::NoFigures { known, .. }), Some(thumb)) => {
                 let chosen = follow(thumb, &candidates).expect("several may run");
-                (chosen, Some(self.why_thumb(thumb, query, &known)))
+                let mut why = self.why_thumb(thumb, query, &known);
+                if let Some(more) = unmeasured_protocols(&candidates, chosen) {
+                    (why.zh, why.en) = (why.zh + &more.zh, why.en + &more.en);
+                }
+                (chosen, Some(why))
             }
             (picked, _) => (picked?, None),
         };
@@ -419,6 +423,30 @@ fn follow(thumb: &RuleOfThumb, candidates: &[Candidate]) -> Option<usize> {
     };
     let left = candidates.iter().enumerate().filter(|(_, candidate)| candidate.may_run());
     left.min_by_key(|(_, candidate)| place(candidate)).map(|(at, _)| at)
+}
+
+/// What the rule of thumb leaves aside: protocols that cost a rank's blocks less waiting and more bytes, so that only figures can tell up to
+/// which size they pay.
+fn unmeasured_protocols(candidates: &[Candidate], chosen: usize) -> Option<Text> {
+    let taken = &candidates[chosen];
+    let mut others: Vec<&str> = candidates
+        .iter()
+        .filter(|other| other.may_run() && other.algorithm == taken.algorithm)
+        .map(|other| other.protocol.as_str())
+        .filter(|protocol| *protocol != taken.protocol)
+        .collect();
+    others.dedup();
+    let (first, simple) = (*others.first()?, &taken.protocol);
+    Some(Text::new(
+        format!(
+            "；{} 是为短消息设计的，这里没有测量过，所以用 {simple}（{PROTO}={first} 可以指定）",
+            others.join("、")
+        ),
+        format!(
+            "; {}, made for short messages, was not measured here, so it takes {simple} ({PROTO}={first} asks for the other)",
+            others.join(" or ")
+        ),
+    ))
 }
 
 /// Each reason once: what was ruled out by a variable, and what cannot run whatever is set.
