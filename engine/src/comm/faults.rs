@@ -131,7 +131,13 @@ impl Faults {
                         u128::from(operation.sent_bytes(ranks)) * 1_000_000_000 / u128::from(rate.max(1));
                     effects.wait += Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
                 }
-                change => effects.operation = changed(effects.operation, change),
+                change => {
+                    effects.operation = changed(effects.operation, change).map_err(|why| {
+                        CommError::InvalidArgument(format!(
+                            "{VARIABLE}: `{change}` at operation {number}: {why}"
+                        ))
+                    })?;
+                }
             }
             notes.push(fault.what.to_string());
         }
@@ -150,24 +156,40 @@ impl Faults {
     }
 }
 
-fn changed(mut operation: Operation, what: Injected) -> Operation {
-    let (count, dtype) = match &mut operation {
-        // There is nothing in it that could be another.
-        Operation::Barrier => return operation,
-        Operation::Collective { block, dtype, op, .. } => {
-            if let Injected::RedOp(other) = what {
-                *op = other;
-            }
-            (block, dtype)
+/// A fault that would change nothing is refused: peers would see none, and the flight record would name one.
+fn changed(mut operation: Operation, what: Injected) -> Result<Operation, String> {
+    let absent = |thing: &str, in_what: &str| Err(format!("there is no {thing} in {in_what} to be another"));
+    match (&mut operation, what) {
+        (Operation::Barrier, _) => return absent("argument", "a barrier"),
+        (Operation::Collective { collective, .. }, Injected::RedOp(_)) if !collective.reduces() => {
+            return absent("reduction", collective.name());
         }
-        Operation::Send { count, dtype, .. } | Operation::Recv { count, dtype, .. } => (count, dtype),
-    };
-    match what {
-        Injected::Count(other) => *count = other,
-        Injected::DType(other) => *dtype = other,
+        (Operation::Collective { factor: None, .. }, Injected::RedOp(RedOp::PreMulSum)) => {
+            return Err("the call has no factor for a pre-multiplied sum; choose another reduction".into());
+        }
+        (Operation::Collective { op, factor, .. }, Injected::RedOp(other)) => {
+            *op = other;
+            // With a factor it would stay a pre-multiplied sum.
+            *factor = factor.filter(|_| other == RedOp::PreMulSum);
+        }
+        (Operation::Send { .. } | Operation::Recv { .. }, Injected::RedOp(_)) => {
+            return absent("reduction", "a message");
+        }
+        (
+            Operation::Collective { block: count, .. }
+            | Operation::Send { count, .. }
+            | Operation::Recv { count, .. },
+            Injected::Count(other),
+        ) => *count = other,
+        (
+            Operation::Collective { dtype, .. }
+            | Operation::Send { dtype, .. }
+            | Operation::Recv { dtype, .. },
+            Injected::DType(other),
+        ) => *dtype = other,
         _ => {}
     }
-    operation
+    Ok(operation)
 }
 
 impl FromStr for Faults {
@@ -299,6 +321,28 @@ mod tests {
                 .contains("longer buffers than the 4 elements of float")
         );
         assert!(changed("dtype=double").is_err() && changed("dtype=double;count=2").is_ok());
+    }
+
+    #[test]
+    fn a_mismatch_that_would_be_none_is_refused() {
+        let factor = Some(crate::comm::Scalar::Bits(7));
+        let mut scaled = all_reduce(4);
+        let Operation::Collective { factor: place, .. } = &mut scaled else { panic!() };
+        *place = factor;
+        // Not a pre-multiplied sum by another name.
+        let changed = faults("redop=max").effects(0, &scaled, 2).unwrap().operation;
+        let Operation::Collective { op, factor, .. } = changed else { panic!() };
+        assert_eq!((op, factor), (RedOp::Max, None));
+        let refused = |text: &str, operation: &Operation| {
+            faults(text).effects(0, operation, 2).unwrap_err().to_string()
+        };
+        assert!(refused("redop=mulsum", &all_reduce(4)).contains("has no factor"));
+        assert!(
+            refused("count=3", &Operation::Barrier)
+                .contains("`count=3` at operation 0: there is no argument")
+        );
+        let send = Operation::Send { to: Rank(0), buffer: 0, count: 2, dtype: DType::U8 };
+        assert!(refused("redop=max", &send).contains("no reduction in a message"));
     }
 
     #[test]

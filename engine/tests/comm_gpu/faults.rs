@@ -73,6 +73,7 @@ fn a_call_that_is_never_launched_is_missed_within_the_deadline() {
         let record = last_record(&mut family, rank);
         assert_eq!((&record["sequence"], &record["state"]), (&2.into(), &"failed".into()));
         assert!(record["launched_ns"].is_number());
+        assert!(record["why"].as_str().unwrap().contains("waited for data of rank 1"), "{record}");
     }
     assert!(said[1].contains("2 of 3 right"), "{}", said[1]);
     let record = last_record(&mut family, 1);
@@ -106,6 +107,12 @@ fn a_call_for_something_else_is_named_before_data_moves() {
     for said in ended(&mut family, 4) {
         assert!(said.contains("999 on rank 1, 1000 on ranks 0, 2"), "{said}");
     }
+    for rank in 0..RANKS as usize {
+        let record = last_record(&mut family, rank);
+        assert_eq!((&record["sequence"], &record["state"]), (&2.into(), &"failed".into()));
+        assert!(record["why"].as_str().unwrap().contains("999 on rank 1"), "{record}");
+        assert_eq!(record["fault"].as_str(), (rank == 1).then_some("count=999"));
+    }
     begin_anew(family);
 }
 
@@ -119,7 +126,9 @@ fn a_rank_that_kills_itself_is_named_to_the_others() {
     for rank in [0, 2] {
         let said = family.hear(rank, "ended:", LONG);
         assert!(said.contains("rank 1"), "{said}");
-        assert_eq!(last_record(&mut family, rank)["sequence"], 2);
+        let record = last_record(&mut family, rank);
+        assert_eq!((&record["sequence"], &record["state"]), (&2.into(), &"failed".into()));
+        assert!(record["why"].as_str().unwrap().contains("rank 1"), "{record}");
     }
     family.replace(1);
     begin_anew(family);
