@@ -84,6 +84,7 @@ pub fn execute(task: &CollectiveTask) -> TaskResult {
         factors: ringlab_engine::types::Factors::Parity,
         in_place: task.in_place,
         slot_bytes: 1 << 16,
+        fifo: ringlab_engine::fifo::Fifo::default(),
         deadline: Duration::from_secs(20),
         devices: Vec::new(),
         trace_spans: 0,
