@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Parser;
+use ringlab_engine::comm::Config;
 use ringlab_engine::data::MAX_RANKS;
 use ringlab_engine::exec::{Backend, KernelChoice};
 use ringlab_engine::types::{Collective, DType, Rank, RedOp};
@@ -125,7 +126,8 @@ pub struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub devices: Vec<u32>,
 
-    /// Bytes of a FIFO slot; a connection has eight (default: CPU 256K, CUDA 512K as in NCCL).
+    /// Bytes of a FIFO slot; a connection has eight (default: CPU 256K, CUDA 512K as in NCCL, with --procs
+    /// --tune-report what communicators have).
     #[arg(long, value_name = "SIZE")]
     pub slot: Option<Size>,
 
@@ -227,6 +229,10 @@ impl Args {
         self.slot.map_or(
             match self.backend {
                 Backend::Cpu => 256 << 10,
+                // A profile for communicators has to be of the slots that they have.
+                Backend::Cuda if self.procs && self.tune.tune_report.is_some() => {
+                    Config::default().slot_bytes as usize
+                }
                 Backend::Cuda => 512 << 10,
             },
             |slot| slot.0 as usize,
@@ -303,6 +309,14 @@ mod tests {
 
     fn args(line: &str) -> Args {
         Args::try_parse_from(std::iter::once("ringlab-perf").chain(line.split_whitespace())).unwrap()
+    }
+
+    #[test]
+    fn a_profile_for_communicators_is_measured_with_their_slots() {
+        let slot = |line: &str| args(line).slot_bytes() as u64;
+        assert_eq!(slot("--backend cuda --procs --tune-report"), Config::default().slot_bytes);
+        assert_eq!(slot("--backend cuda --procs --tune-report --slot 1M"), 1 << 20);
+        assert_eq!([slot("--backend cuda --procs"), slot("--backend cuda --tune-report")], [512 << 10; 2]);
     }
 
     #[test]

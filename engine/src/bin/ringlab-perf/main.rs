@@ -116,8 +116,6 @@ fn place(args: &mut Args) -> Result<Where, String> {
     }
     match procs::Place::of_this_process(args)? {
         Some(place) => {
-            // Started by a launcher they are processes as well.
-            (args.ranks, args.procs) = (place.ranks(), true);
             let speaks = place.rank() == 0;
             let channels = Channels::Fixed(args.channels());
             Ok(Where::Rank { speaks, open: Box::new(move |spec| place.open(spec)), channels })

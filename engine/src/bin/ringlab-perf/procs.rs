@@ -39,7 +39,7 @@ impl Place {
     ///
     /// # Errors
     /// When it is, but cannot join the others.
-    pub fn of_this_process(args: &Args) -> Result<Option<Place>, String> {
+    pub fn of_this_process(args: &mut Args) -> Result<Option<Place>, String> {
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
         let (rank, ranks, id) = if let Ok(place) = std::env::var(RANK) {
             let (rank, ranks) = started_by_parent(&place)?;
@@ -56,6 +56,8 @@ impl Place {
             }
             (rank, ranks, UniqueId::create(None).map_err(text)?)
         };
+        // Started by a launcher they are processes as well.
+        (args.ranks, args.procs) = (ranks, true);
         let all = devices().map_err(|why| why.to_string())?;
         let list = if args.devices.is_empty() {
             all.iter().map(|device| device.ordinal).collect()
@@ -75,10 +77,6 @@ impl Place {
 
     pub fn rank(&self) -> u32 {
         self.comm.rank()
-    }
-
-    pub fn ranks(&self) -> u32 {
-        self.comm.ranks()
     }
 
     pub fn open(&self, spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
