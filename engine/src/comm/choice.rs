@@ -303,6 +303,16 @@ fn fitting(given: Option<Profile>, situation: &Situation) -> Result<Profile, Tex
         serde_json::from_str::<Profile>(text).expect("a test reads every profile that comes with the engine")
     });
     let fits = |profile: &Profile| profile.origin.device.contains(&situation.device);
+    if let Some(other) = given.as_ref().filter(|profile| !fits(profile)) {
+        log!(
+            Warn,
+            Tuning,
+            "the profile `{}` was measured on {}, and this is {}: its figures are followed, but may not hold here",
+            other.name,
+            other.origin.device,
+            situation.device
+        );
+    }
     given.or_else(|| built_in.into_iter().find(fits)).ok_or_else(|| {
         let device = &situation.device;
         Text::new(
