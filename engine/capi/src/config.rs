@@ -1,6 +1,7 @@
 //! Reads `ncclConfig_t` and the environment into the engine's [`Config`].
 
 use std::ffi::{CStr, c_int};
+use std::mem::offset_of;
 use std::time::Duration;
 
 use ringlab_engine::comm::{Config, debug, env};
@@ -39,7 +40,24 @@ pub unsafe fn read(config: *const NcclConfig) -> Result<Option<NcclConfig>, Faul
     let length = size.min(size_of::<NcclConfig>());
     // SAFETY: the caller's structure has `size` bytes, ours as many as its type; `length` is the smaller, and they are different objects.
     unsafe { std::ptr::copy_nonoverlapping(config.cast::<u8>(), (&raw mut copy).cast::<u8>(), length) };
+    // In a longer structure the first newer member lies where this one is padded.
+    let known = if size > length { offset_of!(NcclConfig, split_share) + size_of::<c_int>() } else { size };
+    // SAFETY: the caller promises `size` readable bytes, of which `known` are before these.
+    let newer = unsafe { std::slice::from_raw_parts(config.cast::<u8>().add(known), size - known) };
+    if has_members_set(newer) {
+        debug::log!(
+            Info,
+            Init,
+            "ncclConfig_t has {size} bytes and sets members that came after NCCL 2.22.3: they change nothing here"
+        );
+    }
     Ok(Some(copy))
+}
+
+/// Whether members of a newer header hold something: NCCL_CONFIG_INITIALIZER leaves numbers undefined and pointers null.
+fn has_members_set(newer: &[u8]) -> bool {
+    let words = newer.chunks_exact(4).map(|word| c_int::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    words.into_iter().any(|word| word != UNDEFINED && word != 0)
 }
 
 fn undefined() -> NcclConfig {
@@ -194,6 +212,13 @@ mod tests {
         assert!(refused(NcclConfig { min_ctas: 4, max_ctas: 2, ..given() }).contains("exclude"));
         assert!(refused(NcclConfig { split_share: 9, ..given() }).contains("splitShare"));
         assert!(refused(NcclConfig { cga_cluster_size: -2, ..given() }).contains("cgaClusterSize"));
+    }
+
+    #[test]
+    fn newer_members_are_noticed_when_they_are_set() {
+        let members = |words: [c_int; 4]| has_members_set(&words.map(c_int::to_ne_bytes).concat());
+        assert!(!members([UNDEFINED, 0, 0, UNDEFINED]) && !has_members_set(&[]));
+        assert!(members([UNDEFINED, 0, 0, 2]));
     }
 
     #[test]
