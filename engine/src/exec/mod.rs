@@ -4,7 +4,8 @@
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
-mod program;
+pub mod optimise;
+pub mod program;
 
 use std::time::Duration;
 

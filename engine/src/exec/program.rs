@@ -3,27 +3,49 @@
 use std::collections::HashMap;
 
 use crate::plan::{Buffer, Location, Place, Plan, Range, Step};
-use crate::types::{ChannelId, Rank};
+use crate::types::{Alias, ChannelId, Collective, Rank};
 
 /// What one rank runs on one channel.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Program {
     pub rank: Rank,
     pub channel: ChannelId,
     pub steps: Vec<Instr>,
 }
 
-/// One step. Per chunk: operands are a received slot (if `from`) and then `srcs`; results go to `dst` and a sent slot (if `to`).
-#[derive(Debug)]
+/// One step. Per chunk: operands are a received slot (if `from`) and then `srcs`; results go to `dst`, to `also` and to a sent slot (if
+/// `to`). An element is read from all sources before it is written to any destination.
+#[derive(Debug, Clone)]
 pub struct Instr {
     pub name: &'static str,
+    /// Of the plan's program.
+    pub step: u32,
     pub action: Action,
     pub from: Option<Peer>,
     pub to: Option<Peer>,
     pub srcs: Vec<Operand>,
     pub dst: Option<Operand>,
+    /// Further destinations, of any rank: only programs for a fused launch have them.
+    pub also: Vec<Operand>,
+    /// How often each element crossed between ranks in the copies that `also` stands for.
+    pub carried: u16,
     /// Chunks.
     pub len: u32,
+}
+
+impl Instr {
+    pub fn moves_data(&self) -> bool {
+        matches!(self.action, Action::Move | Action::Fold)
+    }
+
+    /// Everywhere in memory that results go.
+    pub fn dsts(&self) -> impl Iterator<Item = &Operand> {
+        self.dst.iter().chain(&self.also)
+    }
+
+    pub fn touches_scratch(&self) -> bool {
+        self.srcs.iter().chain(self.dsts()).any(|operand| matches!(operand.buffer, Buffer::Scratch(_)))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +67,7 @@ pub struct Peer {
     pub thread: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operand {
     /// Whose buffer.
     pub rank: usize,
@@ -73,6 +95,22 @@ impl Links {
     }
 }
 
+/// In place, input and output share memory: one name for both.
+pub fn canonical(collective: Collective, chunks: u32, operand: Operand) -> Operand {
+    let Operand { rank, buffer, start } = operand;
+    let own_block = rank as u32 * chunks;
+    match (collective.alias(), buffer) {
+        (Some(Alias::Same), Buffer::Input) => Operand { rank, buffer: Buffer::Output, start },
+        (Some(Alias::InputInOutput), Buffer::Input) => {
+            Operand { rank, buffer: Buffer::Output, start: own_block + start }
+        }
+        (Some(Alias::OutputInInput), Buffer::Output) => {
+            Operand { rank, buffer: Buffer::Input, start: own_block + start }
+        }
+        _ => operand,
+    }
+}
+
 /// Refuses a plan that is malformed: everything below relies on peers that exist and ranges within buffers. Whether the plan computes
 /// its collective is `verify`'s question.
 pub fn compile(plan: &Plan) -> Result<(Vec<Program>, Links), String> {
@@ -87,7 +125,8 @@ pub fn compile(plan: &Plan) -> Result<(Vec<Program>, Links), String> {
     for program in &plan.programs {
         let (rank, channel) = (program.rank, program.channel);
         let compiler = Compiler { channels: plan.channels, rank, channel };
-        let steps = program.steps.iter().map(|step| compiler.step(step, &mut links)).collect();
+        let steps = (0..).zip(&program.steps).map(|(nth, step)| compiler.step(nth, step, &mut links));
+        let steps = steps.collect();
         programs.push(Program { rank, channel, steps });
     }
     Ok((programs, links))
@@ -100,7 +139,7 @@ struct Compiler {
 }
 
 impl Compiler {
-    fn step(&self, step: &Step, links: &mut Links) -> Instr {
+    fn step(&self, nth: u32, step: &Step, links: &mut Links) -> Instr {
         let own = |range: &Range| self.operand(&Place { rank: None, range: *range });
         let (action, srcs, dst) = match step {
             Step::Send { src, .. } => (Action::Move, vec![own(src)], None),
@@ -124,11 +163,14 @@ impl Compiler {
         };
         Instr {
             name: step.name(),
+            step: nth,
             action,
             from: step.from().map(|from| peer(from, (from, self.rank))),
             to: step.to().map(|to| peer(to, (self.rank, to))),
             srcs,
             dst,
+            also: Vec::new(),
+            carried: 0,
             len: step.chunk_len(),
         }
     }

@@ -3,6 +3,8 @@
 
 mod damage;
 mod flow;
+#[path = "../optimise/machine.rs"]
+mod machine;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,6 +12,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use ringlab_engine::cost::SimModel;
 use ringlab_engine::data::mix;
+use ringlab_engine::exec::optimise::fused;
+use ringlab_engine::exec::program::{Operand, Program, canonical, compile};
 use ringlab_engine::exec::{ExecError, KernelChoice, SessionSpec, cpu};
 use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::text::{parse, print};
@@ -123,6 +127,65 @@ fn try_seed(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// `None` if the plan cannot be compiled, else its programs and those for a fused launch, if they are others.
+type Fused = Option<(Vec<Program>, Option<Vec<Program>>)>;
+
+fn fuse(plan: &Plan, tiles: u64, places: &dyn Fn(Operand) -> Operand) -> Fused {
+    let (plain, _) = compile(plan).ok()?;
+    let (optimised, _) = fused(plain.clone(), tiles, places);
+    let rewritten = format!("{plain:?}") != format!("{optimised:?}");
+    Some((plain, rewritten.then_some(optimised)))
+}
+
+fn places(plan: &Plan, in_place: bool) -> impl Fn(Operand) -> Operand {
+    let (collective, chunks) = (plan.collective, plan.chunks);
+    move |operand| if in_place { canonical(collective, chunks, operand) } else { operand }
+}
+
+/// Also plans that compute something else than their collective, as long as it does not depend on timing.
+fn fused_alike(seed: u64) -> Result<(), String> {
+    let mut dice = Dice(seed);
+    let plan = random_plan(&mut dice);
+    for in_place in [false, true] {
+        if in_place && plan.collective.alias().is_none() {
+            continue;
+        }
+        let places = places(&plan, in_place);
+        for tiles in 1..=3 {
+            let Some((plain, Some(optimised))) = fuse(&plan, tiles, &places) else { continue };
+            machine::same((&plain, &optimised), tiles, &places, 6, &mut |n| dice.below(n)).map_err(
+                |why| format!("{why}\nseed {seed}, in place {in_place}, {tiles} tiles\n{}", print(&plan)),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// The test of fused programs says nothing if hardly one is rewritten, or nothing forwarded.
+#[test]
+fn random_plans_are_rewritten() {
+    let (mut rewritten, mut forwarded, mut verified, mut stay) = (0, 0, 0, 0);
+    for seed in 0..400 {
+        let plan = random_plan(&mut Dice(mix(seed)));
+        let in_place = plan.collective.alias().is_some();
+        let accepted = verify(&plan, in_place).is_ok();
+        match fuse(&plan, 2, &places(&plan, in_place)) {
+            Some((_, Some(programs))) => {
+                rewritten += 1;
+                verified += u32::from(accepted);
+                let also = |program: &Program| program.steps.iter().any(|instr| !instr.also.is_empty());
+                forwarded += u32::from(programs.iter().any(also));
+            }
+            Some((_, None)) if !accepted => stay += 1,
+            _ => {}
+        }
+    }
+    assert!(
+        rewritten > 100 && forwarded > 40 && verified > 60 && stay > 60,
+        "{rewritten} {forwarded} {verified} {stay}"
+    );
+}
+
 /// The test below says nothing if hardly a plan is accepted, or every one.
 #[test]
 fn random_plans_are_of_both_kinds() {
@@ -145,6 +208,13 @@ proptest! {
     #[test]
     fn what_is_accepted_runs_exactly(seed: u64) {
         if let Err(why) = try_seed(seed) {
+            prop_assert!(false, "{}", why);
+        }
+    }
+
+    #[test]
+    fn fused_programs_leave_what_the_plan_leaves(seed: u64) {
+        if let Err(why) = fused_alike(seed) {
             prop_assert!(false, "{}", why);
         }
     }

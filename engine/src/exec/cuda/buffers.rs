@@ -7,11 +7,11 @@ use super::image::{ABSOLUTE, Operand as Placed, OutputSpan};
 use super::lines;
 use super::phases::{Endpoint, Role};
 use super::slices::whole_slices;
-use crate::exec::program::{Operand, Program};
+use crate::exec::program::{Operand, Program, canonical};
 use crate::exec::{ExecError, SessionSpec};
 use crate::plan::layout::Layout;
 use crate::plan::{Buffer, SLOTS};
-use crate::types::{Alias, Collective, Rank};
+use crate::types::{Collective, Rank};
 
 /// Distance of counters, so that no two share a line: each is polled by one block while another writes the next.
 const LINE: u64 = 128;
@@ -314,22 +314,6 @@ impl Buffers {
             Role::Signaller => (link.signals, Address::NULL, Address::NULL),
             Role::Waiter => (Address::NULL, link.signals, Address::NULL),
         }
-    }
-}
-
-/// In place, input and output share memory: one name for both.
-pub fn canonical(collective: Collective, chunks: u32, operand: Operand) -> Operand {
-    let Operand { rank, buffer, start } = operand;
-    let own_block = rank as u32 * chunks;
-    match (collective.alias(), buffer) {
-        (Some(Alias::Same), Buffer::Input) => Operand { rank, buffer: Buffer::Output, start },
-        (Some(Alias::InputInOutput), Buffer::Input) => {
-            Operand { rank, buffer: Buffer::Output, start: own_block + start }
-        }
-        (Some(Alias::OutputInInput), Buffer::Output) => {
-            Operand { rank, buffer: Buffer::Input, start: own_block + start }
-        }
-        _ => operand,
     }
 }
 

@@ -263,7 +263,7 @@ pub struct Image {
 pub struct Placed<'a> {
     pub phases: &'a Phases,
     pub endpoints: Vec<Endpoint>,
-    /// By phase and move: sources, then the destination if there is one.
+    /// By phase and move: sources, then destinations.
     pub operands: Vec<Vec<Vec<Operand>>>,
     pub spans: Vec<OutputSpan>,
     pub elem_size: u64,
@@ -296,11 +296,12 @@ impl Image {
             posts.extend(&phase.posts);
             for (mv, places) in phase.moves.iter().zip(placed) {
                 let fifo = mv.recv.is_some() || mv.send.is_some();
+                debug_assert!(mv.dsts.len() <= 1, "the device writes one");
                 moves.push(Move {
                     slice: mv.slice * program.elem_size,
                     first_src: operands.len() as u32,
                     srcs: mv.srcs.len() as u16,
-                    has_dst: u16::from(mv.dst.is_some()),
+                    has_dst: u16::from(!mv.dsts.is_empty()),
                     recv: mv.recv.unwrap_or(NONE),
                     send: mv.send.unwrap_or(NONE),
                     crossings: mv.crossings,

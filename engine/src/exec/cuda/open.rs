@@ -208,8 +208,8 @@ fn placed<'a>(
     };
     let operands = phases.phases.iter().map(|phase| {
         let of_move = |mv: &phases::Move| {
-            let dst = mv.dst.map(|dst| buffers.place(dst, channel));
-            mv.srcs.iter().map(|&src| source(src)).chain(dst).collect()
+            let dsts = mv.dsts.iter().map(|&dst| buffers.place(dst, channel));
+            mv.srcs.iter().map(|&src| source(src)).chain(dsts).collect()
         };
         phase.moves.iter().map(of_move).collect()
     });

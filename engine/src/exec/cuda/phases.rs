@@ -44,7 +44,8 @@ pub struct Move {
     pub recv: Option<u16>,
     pub send: Option<u16>,
     pub srcs: Vec<Operand>,
-    pub dst: Option<Operand>,
+    /// In memory: the step's own, and those of copies that were forwarded.
+    pub dsts: Vec<Operand>,
     /// Elements of the channel's slice.
     pub slice: u64,
     /// Times each element crosses between ranks.
@@ -92,16 +93,17 @@ pub fn gather(
     canonical: impl Fn(Operand) -> Operand,
 ) -> Result<Phases, String> {
     let mut gathering = Gathering::new(&canonical);
-    for (step, instr) in program.steps.iter().enumerate() {
+    for (instr, slices) in program.steps.iter().zip(slices) {
         if instr.srcs.len() > MOST {
             return Err(format!(
-                "rank {} channel {} step {step} has {} sources; the GPU takes {MOST}",
+                "rank {} channel {} step {} has {} sources; the GPU takes {MOST}",
                 program.rank,
                 program.channel,
+                instr.step,
                 instr.srcs.len()
             ));
         }
-        gathering.step(program.rank, step as u32, instr, &slices[step]);
+        gathering.step(program.rank, instr, slices);
     }
     gathering.close();
     if gathering.done.endpoints.len() > MOST {
@@ -155,7 +157,8 @@ impl<'a, F: Fn(Operand) -> Operand> Gathering<'a, F> {
         index
     }
 
-    fn step(&mut self, rank: Rank, step: u32, instr: &Instr, slices: &[u64]) {
+    fn step(&mut self, rank: Rank, instr: &Instr, slices: &[u64]) {
+        let step = instr.step;
         if self.phase.parts.len() >= MOST {
             self.close();
         }
@@ -179,28 +182,29 @@ impl<'a, F: Fn(Operand) -> Operand> Gathering<'a, F> {
             }
             _ => {
                 for (nth, &slice) in slices.iter().enumerate() {
-                    self.chunk(rank, step, instr, nth as u32, slice);
+                    self.chunk(rank, instr, nth as u32, slice);
                 }
             }
         }
     }
 
-    fn chunk(&mut self, rank: Rank, step: u32, instr: &Instr, nth: u32, slice: u64) {
+    fn chunk(&mut self, rank: Rank, instr: &Instr, nth: u32, slice: u64) {
+        let step = instr.step;
         let own_chunk = |operand: &Operand| Operand { start: operand.start + nth, ..*operand };
         let srcs: Vec<Operand> = instr.srcs.iter().map(own_chunk).collect();
-        let dst = instr.dst.as_ref().map(own_chunk);
+        let dsts: Vec<Operand> = instr.dsts().map(own_chunk).collect();
         let place = |operand: &Operand| {
             let Operand { rank, buffer, start } = (self.canonical)(*operand);
             (rank, buffer, start)
         };
         let reads: Vec<Place> = srcs.iter().map(place).collect();
-        let writes: Option<Place> = dst.as_ref().map(place);
+        let writes: Vec<Place> = dsts.iter().map(place).collect();
         let fifo = instr.from.is_some() || instr.to.is_some();
         // A chunk copied onto itself touches nothing (`plan::Plan`).
-        let onto_itself = !fifo && reads.len() == 1 && writes == Some(reads[0]);
+        let onto_itself = !fifo && reads.len() == 1 && writes == reads;
         let slice = if onto_itself { 0 } else { slice };
         let clash = reads.iter().any(|r| self.written.contains(r))
-            || writes.is_some_and(|w| self.written.contains(&w) || self.read.contains(&w));
+            || writes.iter().any(|w| self.written.contains(w) || self.read.contains(w));
         let full = self.phase.moves.len() >= MOST || self.phase.parts.len() >= MOST;
         if !self.phase.posts.is_empty() || clash || full || (fifo && !self.phase.moves.is_empty()) {
             self.close();
@@ -220,9 +224,9 @@ impl<'a, F: Fn(Operand) -> Operand> Gathering<'a, F> {
         }
         let crosses = |to: Peer| u16::from(to.rank != rank);
         let read_from_peers = srcs.iter().filter(|src| src.rank != rank.index()).count() as u16;
-        let crossings = read_from_peers + instr.to.map_or(0, crosses);
+        let crossings = read_from_peers + instr.to.map_or(0, crosses) + instr.carried;
         let move_index = self.phase.moves.len();
-        self.phase.moves.push(Move { recv, send, srcs, dst, slice, crossings });
+        self.phase.moves.push(Move { recv, send, srcs, dsts, slice, crossings });
         let part = if fifo { Part::Fifo { move_index } } else { Part::Direct { move_index } };
         self.phase.parts.push((step, part));
     }
@@ -232,6 +236,7 @@ impl<'a, F: Fn(Operand) -> Operand> Gathering<'a, F> {
 mod tests {
     use super::super::slices::{SliceLens, infer};
     use super::*;
+    use crate::exec::optimise::fused;
     use crate::exec::program::compile;
     use crate::plan::{Algorithm, Plan, generate};
     use crate::types::Collective;
@@ -287,6 +292,30 @@ mod tests {
         };
         assert_eq!(copied(&|operand| operand), [64, 64, 64]);
         assert_eq!(copied(&in_place), [64, 0, 64]);
+    }
+
+    #[test]
+    fn destinations_on_other_ranks_are_counted_and_kept_apart() {
+        let plan = generate(Algorithm::TwoShot, Collective::AllReduce, 4, 1).unwrap();
+        let (programs, _) = compile(&plan).unwrap();
+        let (mut programs, _) = fused(programs, 1, |operand| operand);
+        let lens = SliceLens::new(64, 4, plan.chunks, plan.channels);
+        let of_first = |programs: &[Program]| {
+            let slices = infer(programs, &lens).unwrap();
+            gather(&programs[0], &slices[0], |operand| operand).unwrap()
+        };
+        let phases = of_first(&programs);
+        assert_eq!(shape(&phases), [(0, 1, 0)]);
+        let mv = &phases.phases[0].moves[0];
+        // Three peers' inputs are read, and three copies are stood for.
+        assert_eq!((mv.dsts.len(), mv.slice, mv.crossings), (4, 16, 6));
+        // One more step, which reads what the first leaves on another rank.
+        let mut reader = programs[0].steps[0].clone();
+        reader.srcs = vec![reader.also[0], reader.srcs[0]];
+        reader.dst = Some(Operand { buffer: Buffer::Scratch(0), ..reader.srcs[0] });
+        reader.also.clear();
+        programs[0].steps.push(reader);
+        assert_eq!(shape(&of_first(&programs)), [(0, 1, 0), (0, 1, 0)]);
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Walk<'_> {
         let channel = program.channel.0;
         let cell = |operand: &Operand, buffer| (operand.rank, channel, buffer, operand.start + nth);
         let mut agreed = Agreed(received);
-        for operand in instr.srcs.iter().chain(&instr.dst) {
+        for operand in instr.srcs.iter().chain(instr.dsts()) {
             match operand.buffer {
                 Buffer::Input | Buffer::Output => agreed.on(self.lens.of(channel, operand.start + nth))?,
                 Buffer::Scratch(_) => {}
@@ -163,10 +163,10 @@ impl Walk<'_> {
         }
         // Nothing known is nothing there: an unwritten scratch chunk.
         let slice = agreed.0.unwrap_or(0);
-        if let Some(dst) = &instr.dst
-            && let Buffer::Scratch(buffer) = dst.buffer
-        {
-            self.scratch.insert(cell(dst, buffer), slice);
+        for dst in instr.dsts() {
+            if let Buffer::Scratch(buffer) = dst.buffer {
+                self.scratch.insert(cell(dst, buffer), slice);
+            }
         }
         Ok(slice)
     }

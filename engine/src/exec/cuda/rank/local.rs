@@ -146,7 +146,7 @@ fn phase(pieces: &[Piece]) -> (Phase, Operands) {
             recv: None,
             send: None,
             srcs: vec![named; sources.len()],
-            dst: Some(named),
+            dsts: vec![named],
             slice: *bytes,
             crossings: 0,
         });

@@ -212,7 +212,7 @@ impl Built {
                 recv,
                 send,
                 srcs: source.iter().map(|_| named).collect(),
-                dst: target.map(|_| named),
+                dsts: target.iter().map(|_| named).collect(),
                 slice: len,
                 crossings,
             });

@@ -3,11 +3,11 @@
 use super::mailbox::index;
 use super::windows::{self, Reach};
 use super::{Call, Shape};
-use crate::exec::cuda::buffers::{canonical, slice_start};
+use crate::exec::cuda::buffers::slice_start;
 use crate::exec::cuda::image::{self, Image, OutputSpan, Placed};
 use crate::exec::cuda::phases::{self, Move, Phases};
 use crate::exec::cuda::slices::{self, SliceLens, whole_slices};
-use crate::exec::program::{self, Action, Operand, Program};
+use crate::exec::program::{self, Action, Operand, Program, canonical};
 use crate::plan::layout::Layout;
 use crate::plan::{Buffer, Plan};
 
@@ -73,8 +73,8 @@ pub fn collective(
         let channel = program.channel.0;
         let operands = phases.phases.iter().map(|phase| {
             let of_move = |mv: &Move| {
-                let dst = mv.dst.map(|dst| places.place(dst, channel));
-                mv.srcs.iter().map(|&src| places.source(src, channel)).chain(dst).collect()
+                let dsts = mv.dsts.iter().map(|&dst| places.place(dst, channel));
+                mv.srcs.iter().map(|&src| places.source(src, channel)).chain(dsts).collect()
             };
             phase.moves.iter().map(of_move).collect()
         });
