@@ -1,11 +1,14 @@
 //! `cargo xtask bench`: the engine beside its peers, with the arguments behind the tables in `engine/PERFORMANCE.md`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::sh::{self, Sh, say, timed};
+
+/// Where the runs are that the tables quote.
+const STORED: &str = "labs/measurements";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -14,7 +17,7 @@ pub struct Args {
     what: What,
 
     /// Folder for the JSON files.
-    #[arg(long, value_name = "FOLDER", default_value = "labs/measurements")]
+    #[arg(long, value_name = "FOLDER", default_value = STORED)]
     out: PathBuf,
 
     /// Flags for every ringlab-bench run, after `--`: as --python, --nccl-tests, --rounds or --cores.
@@ -47,6 +50,9 @@ pub fn run(sh: &Sh, args: &Args) -> Result<()> {
         bench.current_dir(&sh.root).args(["--peer", peer, "--collective", collective]).args(fixed);
         bench.arg("--json").arg(out.join(name)).args(&args.rest);
         sh::run(&mut bench)?;
+    }
+    if args.out == Path::new(STORED) {
+        sh::run(Command::new(&program).current_dir(&sh.root).arg("tables"))?;
     }
     Ok(())
 }

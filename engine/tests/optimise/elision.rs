@@ -39,6 +39,16 @@ fn order_that_sent_data_gives_needs_no_signal() {
 }
 
 #[test]
+fn sent_data_passes_order_on() {
+    let plan = plan(
+        THREE,
+        "rank 0:\n  copy input[0] into s[0]\n  signal to 1\nrank 1:\n  wait from 0\n  send input[0] to 2\n\
+         rank 2:\n  recv from 1 into output[0]\n  reduce s[0] of 0, input[0] into output[0]\n",
+    );
+    assert_eq!(left(&plan, 1, false), ["copy:1 >1", "<0 send:0", "recv:1 reduce:1"]);
+}
+
+#[test]
 fn pairs_that_others_make_up_for_go() {
     let plan = plan(
         THREE,
@@ -59,6 +69,17 @@ fn the_next_tile_waits_for_scratch_to_be_read() {
     );
     assert_eq!(left(&plan, 1, false), ["copy:1 >1", "<0 reduce:1"]);
     assert_eq!(left(&plan, 2, false), ["copy:1 >1 <1", "<0 reduce:1 >0"]);
+}
+
+#[test]
+fn the_next_tile_may_wait_at_its_begin() {
+    let plan = plan(
+        "ranks 2\nchannels 1\nchunks 1\nscratch s 1",
+        "rank 0:\n  wait from 1\n  copy input[0] into s[0]\n  signal to 1\n\
+         rank 1:\n  signal to 0\n  wait from 0\n  reduce s[0] of 0, input[0] into output[0]\n",
+    );
+    assert_eq!(left(&plan, 1, false), ["copy:1 >1", "<0 reduce:1"]);
+    assert_eq!(left(&plan, 2, false), ["<1 copy:1 >1", ">0 <0 reduce:1"]);
 }
 
 #[test]

@@ -122,6 +122,18 @@ fn bytes_that_cross_are_counted_once_a_copy() {
 }
 
 #[test]
+fn what_holds_a_copy_back_may_go_itself() {
+    // Rank 1 lets go of `s` before `t` is read, so the next tile could not write `t` at once; but nobody needs `t`.
+    let plan = plan(
+        "ranks 3\nchannels 1\nchunks 1\nscratch s 1\nscratch t 1",
+        "rank 0:\n  reduce input[0], input[0] into s[0]\n  signal to 1\n  wait from 1\n\
+         rank 1:\n  wait from 0\n  copy s[0] of 0 into t[0]\n  signal to 0\n  signal to 2\n  wait from 2\n\
+         rank 2:\n  wait from 1\n  copy t[0] of 1 into output[0]\n  signal to 1\n",
+    );
+    assert_eq!(left(&plan, 2, false), ["reduce:1", "", ""]);
+}
+
+#[test]
 fn bound_blocks_do_not_do_each_others_work() {
     // One rank makes what three copy; `more` needs order, so that all blocks have to be resident.
     let text = |more: &str, root_more: &str| {

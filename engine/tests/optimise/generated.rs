@@ -71,6 +71,14 @@ fn plans_of_many_ranks_are_free() {
 }
 
 #[test]
+fn a_barrier_of_many_ranks_that_orders_nothing_goes() {
+    let plan = generate(Algorithm::OneShot, Collective::AllReduce, 64, 1).unwrap();
+    let (programs, _) = optimised(&plan, 4, true);
+    // A reduction, one barrier, and a copy: the barrier before them went.
+    assert!(programs.iter().all(|program| program.steps.len() == 2 * 63 + 2));
+}
+
+#[test]
 fn two_shot_is_one_reduction_with_a_destination_a_rank() {
     for in_place in [false, true] {
         let plan = generate(Algorithm::TwoShot, Collective::AllReduce, 4, 1).unwrap();

@@ -17,6 +17,8 @@ gloo and openmpi run a process for each rank. ringlab-perf's CPU back end runs i
 table says so. nccl-tests runs a process for each rank where ranks share a GPU (its MPI build under mpirun, NCCL_TESTS_DEVICE=0: within one
 process it takes a device for each rank) and one process where each rank has its GPU.
 
+`ringlab-bench tables` measures nothing: it writes the tables of engine/PERFORMANCE.md from the files of --json; see its --help.
+
 Exit code: 0 all right, 1 wrong elements or, with --enforce, a target missed, 2 bad arguments, 3 could not run.";
 
 /// Measures a collective of the Ringlab engine beside the same collective of a peer, in turns within one run.

@@ -7,6 +7,7 @@ mod parse;
 mod peer;
 mod report;
 mod samples;
+mod tables;
 mod target;
 
 use std::process::ExitCode;
@@ -25,7 +26,13 @@ const WRONG_OR_MISSED: u8 = 1;
 const CANNOT_RUN: u8 = 3;
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
+    // What follows is a file, not a flag, and needs none of the flags of a run.
+    let for_tables = std::env::args_os().nth(1).is_some_and(|first| first == "tables");
+    let done = match for_tables {
+        true => tables::run(&tables::Args::parse_from(std::env::args_os().skip(1))),
+        false => run(&Args::parse()),
+    };
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(WRONG_OR_MISSED),
         Err(why) => {

@@ -184,7 +184,7 @@ impl Report {
 }
 
 /// Three significant digits.
-fn micros(us: f64) -> String {
+pub fn micros(us: f64) -> String {
     match us {
         us if us >= 100.0 => format!("{us:.0}"),
         us if us >= 10.0 => format!("{us:.1}"),
@@ -192,7 +192,7 @@ fn micros(us: f64) -> String {
     }
 }
 
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     [(30, "GiB"), (20, "MiB"), (10, "KiB")]
         .into_iter()
         .find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift))
@@ -200,7 +200,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// Civil date of a moment in UTC, by Howard Hinnant's `civil_from_days`.
-fn date(unix: u64) -> String {
+pub fn date(unix: u64) -> String {
     let days = unix / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
