@@ -1,5 +1,7 @@
 //! Which signals go.
 
+use ringlab_engine::exec::optimise::Freedom;
+
 use super::{left, plan};
 
 const THREE: &str = "ranks 3\nchannels 1\nchunks 1\nscratch s 1";
@@ -16,6 +18,16 @@ fn what_the_launch_orders_needs_no_signals() {
     let (programs, _) = ringlab_engine::exec::program::compile(&plan).unwrap();
     let (same, _) = super::optimised(&plan, 3, true);
     assert_eq!(format!("{programs:?}"), format!("{same:?}"));
+}
+
+#[test]
+fn scratch_of_ones_own_leaves_tiles_in_order() {
+    let plan = plan(
+        THREE,
+        "every rank:\n  reduce input[0], input[0] into s[0]\n  reduce s[0], input[0] into output[0]\n",
+    );
+    assert_eq!(left(&plan, 2, false), ["reduce:1 reduce:1"; 3]);
+    assert_eq!(super::optimised(&plan, 2, false).1, Freedom::Tiled);
 }
 
 #[test]

@@ -105,6 +105,13 @@ fn in_place_one_shot_keeps_the_barrier_behind_its_reads() {
 }
 
 #[test]
+fn in_place_a_ranks_own_block_is_not_copied() {
+    let plan = generate(Algorithm::OneShot, Collective::AllGather, 4, 1).unwrap();
+    assert_eq!(shown(&optimised(&plan, 1, false).0[0]), "copy:1 copy:1 copy:1 copy:1");
+    assert_eq!(shown(&optimised(&plan, 1, true).0[0]), "copy:1 copy:1 copy:1");
+}
+
+#[test]
 fn rings_and_trees_stay_as_they_are() {
     for plan in plans(5, 2).filter(|plan| plan.name.starts_with("ring") || plan.name.starts_with("tree")) {
         let (plain, _) = compile(&plan).unwrap();
