@@ -9,6 +9,7 @@ use ringlab_engine::data::MAX_RANKS;
 use ringlab_engine::exec::{Backend, KernelChoice};
 use ringlab_engine::types::{Collective, DType, Rank, RedOp};
 
+use crate::fifo::FifoArgs;
 use crate::tune::{Algo, TuneArgs};
 
 const WHAT_IS_TIMED: &str = "\
@@ -154,6 +155,9 @@ pub struct Args {
     pub json: Option<PathBuf>,
 
     #[command(flatten)]
+    pub fifo: FifoArgs,
+
+    #[command(flatten)]
     pub tune: TuneArgs,
 }
 
@@ -190,7 +194,7 @@ impl Args {
         if self.slot.is_some_and(|slot| slot.0 < 16 || slot.0 > 1 << 30) {
             return Err("--slot takes 16 bytes to 1G".into());
         }
-        Ok(())
+        self.fifo.validate()
     }
 
     /// Sizes in bytes, in the order they are run.
@@ -305,6 +309,8 @@ pub fn collective(name: &str, root: Rank) -> Result<Collective, String> {
 
 #[cfg(test)]
 mod tests {
+    use ringlab_engine::fifo::{Fifo, Protocol};
+
     use super::*;
 
     fn args(line: &str) -> Args {
@@ -317,6 +323,15 @@ mod tests {
         assert_eq!(slot("--backend cuda --procs --tune-report"), Config::default().slot_bytes);
         assert_eq!(slot("--backend cuda --procs --tune-report --slot 1M"), 1 << 20);
         assert_eq!([slot("--backend cuda --procs"), slot("--backend cuda --tune-report")], [512 << 10; 2]);
+    }
+
+    #[test]
+    fn connections_are_as_the_flags_say() {
+        let fifo = |line: &str| args(line).fifo.fifo();
+        assert_eq!(fifo(""), Fifo::default());
+        assert_eq!(fifo("--proto ll128"), Fifo::of(Protocol::Ll128));
+        let nccl = Fifo { protocol: Protocol::Ll, chunk_steps: 4, slice_steps: 2 };
+        assert_eq!(fifo("--proto LL --chunk-steps 4 --slice-steps 2"), nccl);
     }
 
     #[test]
@@ -348,6 +363,8 @@ mod tests {
             refused("--backend cuda --procs -g 2 --tune-report --tune-ranks 2,4")
                 .contains("run once for each number")
         );
+        assert!(refused("--chunk-steps 3").contains("--chunk-steps and --slice-steps: chunks of 3 steps"));
+        assert!(refused("--slice-steps 2").contains("in slices of 2"));
         assert!(args("--collective all_to_all -g 2 -r 2").validate().is_ok());
         assert!(args("-b 0 -e 0").validate().is_ok());
     }

@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod channels;
+mod fifo;
 #[cfg(feature = "cuda")]
 mod procs;
 mod random;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use ringlab_engine::exec::{self, Backend, ExecError, Hardware};
+use ringlab_engine::fifo::Fifo;
 use ringlab_engine::types::{DType, RedOp};
 
 use self::args::Args;
@@ -219,7 +221,7 @@ impl Run {
         let text = format!(
             "# ringlab-perf {} backend {backend}\n\
              # Collective test starting: {} {}\n\
-             # ranks {} channels {}{} slot {slot_bytes} minBytes {} maxBytes {} step: {step}({kind}) warmup iters: {warmup} iters: {iters} \
+             # ranks {} channels {}{} slot {slot_bytes} {} minBytes {} maxBytes {} step: {step}({kind}) warmup iters: {warmup} iters: {iters} \
              rounds: {rounds} (median) validation: {checks}\n\
              #\n# Using {on}\n{}\n",
             env!("CARGO_PKG_VERSION"),
@@ -228,11 +230,22 @@ impl Run {
             plan.ranks,
             if self.chooser.fixes(plan.channels) { "" } else { "up to " },
             plan.channels,
+            self.carried(args),
             args.min_bytes.0,
             args.max_bytes.0,
             table::header(),
         );
         self.print(&text)
+    }
+
+    /// How connections carry data, for the heading.
+    fn carried(&self, args: &Args) -> String {
+        let Fifo { protocol, chunk_steps, slice_steps } = self.settings.fifo;
+        let protocol = match self.chooser {
+            Chooser::Auto(_) if args.fifo.proto.is_none() => "auto".into(),
+            _ => protocol.to_string(),
+        };
+        format!("protocol {protocol} chunkSteps {chunk_steps} sliceSteps {slice_steps}")
     }
 
     fn line(&mut self, args: &Args, bytes: u64, dtype: DType, op: RedOp) -> Result<(), String> {
@@ -267,6 +280,7 @@ impl Run {
         let channels = self.settings.plan.channels;
         let mut row =
             report::row(shape, channels, dtype.name(), redop, root, &out_of_place, in_place.as_ref());
+        row["fifo"] = serde_json::json!(fifo);
         if let Some(choice) = choice {
             row["choice"] = serde_json::json!(choice);
         }

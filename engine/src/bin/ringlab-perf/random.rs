@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringlab_engine::data::mix;
 use ringlab_engine::exec::{self, Backend, CheckReport, ExecError, KernelChoice, SessionSpec};
-use ringlab_engine::fifo::Fifo;
+use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::plan::{Algorithm, generate};
 use ringlab_engine::types::{Collective, DType, Factors, Rank, RedOp};
 
@@ -34,6 +34,25 @@ impl Draw {
     }
 }
 
+/// Steps of chunk and slice that fit together.
+const STEPS: [(u32, u32); 10] =
+    [(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (8, 8)];
+
+/// Any that the back end and the plan's algorithm can have.
+fn drawn_fifo(draw: &mut Draw, backend: Backend, algorithm: Algorithm) -> Fifo {
+    if backend == Backend::Cpu {
+        return Fifo::default();
+    }
+    let protocol = draw.of(&Protocol::ALL);
+    // These send up to eight chunks before they look for an answer.
+    let needs_every_step = matches!(algorithm, Algorithm::Chain | Algorithm::HalvingDoubling);
+    if needs_every_step || draw.one_in(2) {
+        return Fifo::of(protocol);
+    }
+    let (chunk_steps, slice_steps) = draw.of(&STEPS);
+    Fifo { protocol, chunk_steps, slice_steps }
+}
+
 /// How the executions of an operation are asked for.
 #[derive(Debug, Clone, Copy)]
 enum How {
@@ -51,14 +70,15 @@ struct Operation {
 impl Operation {
     fn drawn(backend: Backend, devices: &[u32], deadline: Duration, seed: u64) -> Operation {
         let mut draw = Draw(mix(seed));
-        let plan = loop {
+        let (algorithm, plan) = loop {
             let ranks = 1 + draw.below(RANKS) as u32;
             let channels = 1 + draw.below(CHANNELS) as u32;
             let root = Rank(draw.below(ranks.into()) as u32);
             let collective = draw.of(&Collective::all(root));
             // Not every algorithm has a plan for every collective and number of ranks.
-            if let Ok(plan) = generate(draw.of(&Algorithm::ALL), collective, ranks, channels) {
-                break plan;
+            let algorithm = draw.of(&Algorithm::ALL);
+            if let Ok(plan) = generate(algorithm, collective, ranks, channels) {
+                break (algorithm, plan);
             }
         };
         let slot_bytes = draw.of(&[16, 100, 512, 4096, 64 << 10, 512 << 10]);
@@ -79,6 +99,7 @@ impl Operation {
             _ => How::Launched(if once { 1 } else { 1 + draw.below(3) as u32 }),
         };
         let (dtype, op) = (draw.of(&DType::ALL), draw.of(&RedOp::ALL));
+        let fifo = drawn_fifo(&mut draw, backend, algorithm);
         let spec = SessionSpec {
             plan,
             block,
@@ -87,7 +108,7 @@ impl Operation {
             factors: Factors::Parity,
             in_place,
             slot_bytes,
-            fifo: Fifo::default(),
+            fifo,
             deadline,
             devices: devices.to_vec(),
             trace_spans: 10_000,
@@ -110,15 +131,19 @@ impl Operation {
 
 impl std::fmt::Display for Operation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let SessionSpec { plan, block, dtype, op, in_place, slot_bytes, kernel, .. } = &self.spec;
+        let SessionSpec { plan, block, dtype, op, in_place, slot_bytes, fifo, kernel, .. } = &self.spec;
         write!(
             f,
-            "{} {:?}, {} ranks, {} channels, blocks of {block} {dtype}, {op}, {}, slots of {slot_bytes}, kernel {}, {:?}",
+            "{} {:?}, {} ranks, {} channels, blocks of {block} {dtype}, {op}, {}, slots of {slot_bytes}, {} in chunks of \
+             {} and slices of {} steps, kernel {}, {:?}",
             plan.name,
             plan.collective,
             plan.ranks,
             plan.channels,
             if *in_place { "in place" } else { "out of place" },
+            fifo.protocol,
+            fifo.chunk_steps,
+            fifo.slice_steps,
             kernel.name(),
             self.how,
         )

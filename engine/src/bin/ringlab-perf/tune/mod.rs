@@ -15,7 +15,7 @@ use ringlab_engine::exec::Backend;
 use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{self, Algorithm, MAX_CHANNELS, Plan};
 use ringlab_engine::text::Lang;
-use ringlab_engine::tuner::{Choice, Domain, Overrides, Profile, Protocol, Query, Tuner};
+use ringlab_engine::tuner::{Choice, Domain, List, Overrides, Profile, Protocol, Query, Tuner};
 
 use crate::args::Args;
 use crate::channels::Channels;
@@ -128,7 +128,9 @@ impl Chooser {
     pub fn plan(&self, args: &Args, bytes: u64) -> Result<(Plan, Fifo, Option<Choice>), String> {
         let collective = args.collective();
         let (algorithm, channels, fifo, choice) = match self {
-            Chooser::Fixed { algorithm, channels } => (*algorithm, channels.of(bytes), Fifo::default(), None),
+            Chooser::Fixed { algorithm, channels } => {
+                (*algorithm, channels.of(bytes), args.fifo.fifo(), None)
+            }
             Chooser::Auto(tuner) => {
                 let choice = tuner.choose(Query { collective, bytes }).map_err(|err| err.to_string())?;
                 let algorithm =
@@ -138,7 +140,7 @@ impl Chooser {
                     .protocol
                     .parse()
                     .expect("a profile's candidates have the engine's protocols");
-                (algorithm, choice.launched.channels, Fifo::of(protocol), Some(choice))
+                (algorithm, choice.launched.channels, args.fifo.with(protocol), Some(choice))
             }
         };
         let plan =
@@ -167,6 +169,9 @@ fn tuner(args: &Args) -> Result<Tuner, String> {
     let mut overrides = Overrides::from_env().map_err(|err| err.to_string())?;
     if args.channels.is_some() {
         (overrides.min_channels, overrides.max_channels) = (args.channels, args.channels);
+    }
+    if let Some(protocol) = args.fifo.proto {
+        overrides.protocols = Some(List::parse(protocol.name()));
     }
     Tuner::new(load(path, args)?, overrides, args.ranks).map_err(|err| err.to_string())
 }
