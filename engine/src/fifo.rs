@@ -6,11 +6,13 @@
 //! chunks of 4 and slices of 2 (`ALLREDUCE_CHUNKSTEPS`, `ALLREDUCE_SLICESTEPS` in src/include/collectives.h).
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::SLOTS;
+use crate::text::Text;
 use crate::types::UnknownName;
 
 /// How data and its arrival are told apart on a connection (NCCL's protocols).
@@ -90,6 +92,13 @@ impl Default for Fifo {
     }
 }
 
+impl fmt::Display for Fifo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fifo { protocol, chunk_steps, slice_steps } = self;
+        write!(f, "{protocol}, chunks of {chunk_steps} and slices of {slice_steps} steps")
+    }
+}
+
 /// Steps that do not fit together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -99,6 +108,19 @@ impl Default for Fifo {
 pub struct BadSteps {
     pub chunk: u32,
     pub slice: u32,
+}
+
+impl BadSteps {
+    pub fn text(&self) -> Text {
+        let BadSteps { chunk, slice } = self;
+        Text::new(
+            format!(
+                "chunk 是 {chunk} 步，slice 是 {slice} 步：一个 chunk 要由整数个 slice 组成，两者都要整除一条连接的 {SLOTS} 步；NCCL 的 \
+                 all-reduce 用 4 步的 chunk 和 2 步的 slice。"
+            ),
+            self.to_string(),
+        )
+    }
 }
 
 impl Fifo {
@@ -126,9 +148,21 @@ impl Fifo {
         SLOTS / self.chunk_steps
     }
 
-    /// Payload bytes of a chunk: what a channel works on at a time.
+    /// Payload bytes of a chunk: what a channel works on at a time. Cuts fall on 16-byte multiples.
     pub const fn chunk_bytes(&self, slot_bytes: usize) -> usize {
-        slot_bytes * self.chunk_steps as usize
+        slot_bytes / 16 * 16 * self.chunk_steps as usize
+    }
+
+    /// Payload bytes of a slice, but for the last of a tile.
+    pub const fn slice_bytes(&self, slot_bytes: usize) -> usize {
+        slot_bytes / 16 * 16 * self.slice_steps as usize
+    }
+
+    /// The part of a tile of `tile` bytes that slice `slice` is: empty where the tile ends before it.
+    pub fn slice_of(&self, slot_bytes: usize, tile: u64, slice: u32) -> Range<u64> {
+        let slice_bytes = self.slice_bytes(slot_bytes) as u64;
+        let from = (u64::from(slice) * slice_bytes).min(tile);
+        from..(from + slice_bytes).min(tile)
     }
 }
 
@@ -154,5 +188,15 @@ mod tests {
             assert_eq!(fifo(chunk, slice).check(), Err(BadSteps { chunk, slice }));
         }
         assert_eq!((fifo(4, 2).slices(), fifo(4, 2).credits()), (2, 2));
+    }
+
+    #[test]
+    fn slices_cover_a_tile_in_order_and_the_last_may_be_empty() {
+        let fifo = Fifo { protocol: Protocol::Simple, chunk_steps: 4, slice_steps: 1 };
+        let of = |tile| (0..fifo.slices()).map(|slice| fifo.slice_of(100, tile, slice)).collect::<Vec<_>>();
+        assert_eq!(fifo.chunk_bytes(100), 384);
+        assert_eq!(of(384), [0..96, 96..192, 192..288, 288..384]);
+        assert_eq!(of(100), [0..96, 96..100, 100..100, 100..100]);
+        assert_eq!(of(0), [0..0, 0..0, 0..0, 0..0]);
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ringlab_engine::exec::cpu::{self, open_unverified};
 use ringlab_engine::exec::{ExecError, KernelChoice, Session, SessionSpec, Stall, WaitKind};
-use ringlab_engine::fifo::Fifo;
+use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::plan::{self, Buffer, Place, Plan, Program, Range, Scratch, Step};
 use ringlab_engine::types::{ChannelId, Collective, DType, Factors, Rank, RedOp};
 
@@ -100,6 +100,14 @@ fn spec(plan: Plan, block: u64) -> SessionSpec {
     }
 }
 
+/// Every protocol, and chunks and slices of all kinds. A ring needs room for two chunks.
+fn fifos() -> impl Iterator<Item = Fifo> {
+    let steps = [(1, 1), (2, 1), (2, 2), (4, 2), (4, 1)];
+    Protocol::ALL.into_iter().flat_map(move |protocol| {
+        steps.map(|(chunk_steps, slice_steps)| Fifo { protocol, chunk_steps, slice_steps })
+    })
+}
+
 fn open(spec: SessionSpec) -> Box<dyn Session> {
     // SAFETY: the plans here access a peer's buffer only between barriers, and otherwise their own.
     unsafe { open_unverified(spec) }.unwrap()
@@ -133,6 +141,41 @@ fn every_type_and_reduction_is_exact() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn every_protocol_and_cut_is_exact() {
+    for fifo in fifos() {
+        for make in [ring, direct] {
+            // Odd lengths, tiles of one slice only, empty ones.
+            for (block, slot_bytes) in [(10_007, 256), (1500, 4096), (1, 64), (0, 64)] {
+                for in_place in [false, true] {
+                    let mut session =
+                        open(SessionSpec { fifo, slot_bytes, in_place, ..spec(make(3, 2), block) });
+                    session.fill(5).unwrap();
+                    session.run(1).unwrap();
+                    let report = session.check(5).unwrap();
+                    let what = format!("{fifo}, {block} elements in slots of {slot_bytes}");
+                    assert_eq!((report.wrong, report.first_wrong), (0, None), "{what}, in place {in_place}");
+                }
+            }
+        }
+    }
+}
+
+/// A ring moves the same bytes however they are cut and coded, and every step of every chunk has its span.
+#[test]
+fn slices_and_lines_change_neither_the_bytes_counted_nor_the_spans() {
+    for fifo in fifos() {
+        let slot_bytes = 4096 / fifo.chunk_steps as usize;
+        let mut session = open(SessionSpec { fifo, slot_bytes, ..spec(ring(3, 2), 9000) });
+        session.fill(0).unwrap();
+        let (timing, trace) = session.run_traced().unwrap();
+        assert_eq!(timing.moved_bytes, [2 * 2 * 3000 * 4; 3], "{fifo}");
+        assert_eq!((trace.spans.len(), trace.dropped), (session_steps(3) * 2 * 2 * 3, 0), "{fifo}");
+        let sent: u64 = trace.spans.iter().filter(|s| s.to.is_some()).map(|s| s.bytes).sum();
+        assert_eq!(sent, timing.moved_bytes.iter().sum::<u64>(), "{fifo}");
     }
 }
 
@@ -222,6 +265,71 @@ fn a_deadlock_stops_at_its_deadline_and_names_the_peers() {
     }
 }
 
+/// An LL receiver has no counter to look at: it waits for lines, and says that it was data.
+#[test]
+fn a_wait_for_lines_that_never_come_stops_at_its_deadline() {
+    for fifo in fifos() {
+        // Rank 0 takes what rank 1 has sent, and then one more that only a signal follows.
+        let plan = plan(Collective::AllReduce, 2, 1, 1, |r| match r {
+            0 => vec![Step::Recv { from: Rank(1), dst: output(0) }; 2],
+            _ => vec![Step::Send { to: Rank(0), src: input(0) }, Step::Signal { to: Rank(0) }],
+        });
+        let deadline = Duration::from_millis(100);
+        let mut session = open(SessionSpec { fifo, deadline, ..spec(plan, 100) });
+        for run in 1..=2 {
+            session.fill(0).unwrap();
+            let started = Instant::now();
+            let Err(ExecError::Stalled { stalls, .. }) = session.run(1) else { panic!("it cannot finish") };
+            assert!(started.elapsed() >= deadline);
+            let steps = u64::from(fifo.chunk_steps) * run;
+            let expected = Stall {
+                rank: Rank(0),
+                channel: ChannelId(0),
+                peer: Rank(1),
+                step: 1,
+                tile: 0,
+                waiting_for: WaitKind::Data,
+                head: steps,
+                tail: steps,
+            };
+            assert_eq!(stalls, [expected], "{fifo}");
+        }
+    }
+}
+
+/// Lines have no length: one that the layout does not know is reported, not waited for or guessed.
+#[test]
+fn lines_of_unequal_chunks_are_refused_before_they_move() {
+    let plan = plan(Collective::AllReduce, 1, 1, 2, |_| {
+        vec![Step::Copy { src: Place { rank: None, range: input(0) }, dst: output(1) }]
+    });
+    let why = refusal(SessionSpec { fifo: Fifo::of(Protocol::Ll), ..spec(plan, 10) });
+    assert!(why.contains("8 and 2 elements"), "{why}");
+}
+
+#[test]
+fn chunks_that_leave_too_few_credits_are_refused_with_the_reason() {
+    let two_ahead = plan(Collective::AllGather, 2, 1, 1, |r| {
+        let peer = Rank(1 - r);
+        let copy = Step::Copy { src: Place { rank: None, range: input(0) }, dst: output(r) };
+        let mut steps =
+            vec![copy, Step::Send { to: peer, src: input(0) }, Step::Send { to: peer, src: input(0) }];
+        steps.extend([(); 2].map(|()| Step::Recv { from: peer, dst: output(1 - r) }));
+        steps
+    });
+    for (chunk_steps, fits) in [(1, true), (2, true), (4, true), (8, false)] {
+        let fifo = Fifo { protocol: Protocol::Ll, chunk_steps, slice_steps: chunk_steps };
+        match cpu::open(SessionSpec { fifo, ..spec(two_ahead.clone(), 10) }) {
+            Ok(_) => assert!(fits),
+            Err(ExecError::Refused(why)) => {
+                assert!(!fits && why.contains("free the 8 steps of a chunk, of 8"), "{why}");
+                assert!(why.contains("With chunks of 8 steps a connection holds 1 at a time"), "{why}");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
 #[test]
 fn a_sender_without_a_receiver_runs_out_of_credits() {
     let plan = plan(Collective::AllReduce, 2, 1, 1, |r| match r {
@@ -292,6 +400,8 @@ fn limits_are_refused_with_their_figures() {
     assert!(refusal(SessionSpec { slot_bytes: 8, ..spec(ring(2, 1), 10) }).contains("not 8"));
     assert!(refusal(spec(ring(2, 1), 1 << 45)).contains("MiB of memory"));
     assert!(refusal(spec(ring(2, 1), u64::MAX)).contains("does not fit"));
+    let fifo = Fifo { protocol: Protocol::Simple, chunk_steps: 4, slice_steps: 3 };
+    assert!(refusal(SessionSpec { fifo, ..spec(ring(2, 1), 10) }).contains("slices of 3"));
 }
 
 #[test]

@@ -7,12 +7,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use ringlab_engine::cost::SimModel;
 use ringlab_engine::exec::{self, Backend, KernelChoice, SessionSpec, cpu};
-use ringlab_engine::fifo::Fifo;
-use ringlab_engine::plan::{self, Algorithm};
+use ringlab_engine::fifo::{Fifo, Protocol};
+use ringlab_engine::plan::{self, Algorithm, SLOTS};
 use ringlab_engine::sim::simulate;
 use ringlab_engine::trace::Trace;
 use ringlab_engine::types::{ChannelId, Collective, DType, Factors, Rank, RedOp};
-use ringlab_engine::verify::verify;
+use ringlab_engine::verify::{RefusalKind, WaitingFor, verify, verify_with};
 
 /// A collective and an algorithm that has a schedule for it.
 fn schedules(ranks: u32) -> impl Strategy<Value = (Algorithm, Collective)> {
@@ -21,6 +21,22 @@ fn schedules(ranks: u32) -> impl Strategy<Value = (Algorithm, Collective)> {
         all.filter(|(algorithm, collective)| algorithm.supports(*collective)).collect::<Vec<_>>()
     };
     (0..ranks).prop_flat_map(move |root| prop::sample::select(pairs(root)))
+}
+
+/// All steps of chunk and slice that fit together.
+const STEPS: [(u32, u32); 10] =
+    [(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (8, 8)];
+
+/// Half of them with chunks of one step.
+fn fifos() -> impl Strategy<Value = Fifo> {
+    let steps = prop_oneof![Just((1, 1)), prop::sample::select(STEPS.to_vec())];
+    (prop::sample::select(Protocol::ALL.to_vec()), steps)
+        .prop_map(|(protocol, (chunk_steps, slice_steps))| Fifo { protocol, chunk_steps, slice_steps })
+}
+
+/// Whether plans of the algorithm send up to eight chunks before they look for an answer.
+fn sends_ahead(algorithm: Algorithm) -> bool {
+    matches!(algorithm, Algorithm::Chain | Algorithm::HalvingDoubling)
 }
 
 /// Ranks, channels and blocks to draw from.
@@ -33,14 +49,19 @@ fn specs(
     let blocks = prop_oneof![0u64..5, Just(255), Just(1009), 100u64..3000, largest / 4..largest];
     let sizes = (blocks, prop::sample::select(vec![16usize, 100, 512, 4096]));
     let kinds = (prop::sample::select(DType::ALL.to_vec()), prop::sample::select(RedOp::ALL.to_vec()));
-    (ranks, channels, sizes, kinds, any::<bool>())
-        .prop_flat_map(|(ranks, channels, sizes, kinds, in_place)| {
-            (schedules(ranks), Just((ranks, channels, sizes, kinds, in_place)))
+    (ranks, channels, sizes, fifos(), kinds, any::<bool>())
+        .prop_flat_map(|(ranks, channels, sizes, fifo, kinds, in_place)| {
+            (schedules(ranks), Just((ranks, channels, sizes, fifo, kinds, in_place)))
         })
         .prop_map(
-            |((algorithm, collective), (ranks, channels, (block, slot_bytes), (dtype, op), in_place))| {
+            |(
+                (algorithm, collective),
+                (ranks, channels, (block, slot_bytes), fifo, (dtype, op), in_place),
+            )| {
+                let plan = plan::generate(algorithm, collective, ranks, channels).unwrap();
+                let fits = verify_with(&plan, false, fifo).is_ok();
                 SessionSpec {
-                    plan: plan::generate(algorithm, collective, ranks, channels).unwrap(),
+                    plan,
                     // Tiles of 16 bytes are for small blocks: thousands of steps show nothing more than dozens.
                     block: if slot_bytes == 16 { block % 300 } else { block },
                     dtype,
@@ -48,7 +69,7 @@ fn specs(
                     factors: Factors::Parity,
                     in_place: in_place && collective.alias().is_some(),
                     slot_bytes,
-                    fifo: Fifo::default(),
+                    fifo: if fits { fifo } else { Fifo::of(fifo.protocol) },
                     deadline: Duration::from_secs(60),
                     devices: vec![],
                     trace_spans: 200_000,
@@ -74,7 +95,8 @@ fn runs_exactly(spec: &SessionSpec, seed: u64) -> Result<(), TestCaseError> {
         if traced {
             let (_, trace) = session.run_traced().unwrap();
             let model = SimModel::default();
-            let simulated = simulate(&spec.plan, &model, spec.block, spec.dtype, spec.slot_bytes).unwrap();
+            let tile = spec.fifo.chunk_bytes(spec.slot_bytes);
+            let simulated = simulate(&spec.plan, &model, spec.block, spec.dtype, tile).unwrap();
             if trace.dropped + simulated.dropped == 0 {
                 prop_assert!(bytes(&trace) == bytes(&simulated), "the simulation moves other bytes");
             }
@@ -82,7 +104,7 @@ fn runs_exactly(spec: &SessionSpec, seed: u64) -> Result<(), TestCaseError> {
             session.run(1).unwrap();
         }
         let report = session.check(seed).unwrap();
-        prop_assert_eq!(report.wrong, 0, "{} {:?}", spec.plan.name, report.first_wrong);
+        prop_assert_eq!(report.wrong, 0, "{} {} {:?}", spec.plan.name, spec.fifo, report.first_wrong);
         outputs.push((0..ranks).map(|r| session.output(Rank(r)).unwrap()).collect::<Vec<_>>());
     }
     prop_assert!(outputs[0] == outputs[1]);
@@ -153,6 +175,34 @@ fn moved_bytes_are_those_of_the_proof() {
             }
         }
     }
+}
+
+/// Two chunks on a connection are enough but for plans that send ahead; whatever is refused lacks credits. One chunk is not enough where
+/// ranks in a circle have to send before they receive.
+#[test]
+fn plans_that_chunks_leave_no_room_for_are_refused() {
+    let mut refused = 0;
+    for ranks in 1..=9 {
+        for collective in Collective::all(Rank(ranks - 1)) {
+            for algorithm in Algorithm::ALL.into_iter().filter(|a| a.supports(collective)) {
+                let plan = plan::generate(algorithm, collective, ranks, 1).unwrap();
+                for (chunk_steps, slice_steps) in STEPS {
+                    let fifo = Fifo { protocol: Protocol::Simple, chunk_steps, slice_steps };
+                    let in_place = collective.alias().is_some();
+                    let Err(refusal) = verify_with(&plan, in_place, fifo) else { continue };
+                    refused += 1;
+                    let RefusalKind::Deadlock { cycle } = &refusal.kind else { panic!("{refusal}") };
+                    assert!(
+                        cycle.iter().any(|waiting| matches!(waiting.on, WaitingFor::Slot(_))),
+                        "{refusal}"
+                    );
+                    let known = chunk_steps == SLOTS || (chunk_steps > 1 && sends_ahead(algorithm));
+                    assert!(known, "{} {fifo}: {refusal}", plan.name);
+                }
+            }
+        }
+    }
+    assert!(refused > 20, "{refused}");
 }
 
 /// Messages of many tiles wrap every FIFO many times.

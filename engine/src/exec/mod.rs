@@ -6,11 +6,12 @@ pub mod cpu;
 pub mod cuda;
 pub mod optimise;
 pub mod program;
+mod slices;
 
 use std::time::Duration;
 
 use crate::data;
-use crate::fifo::{Fifo, Protocol};
+use crate::fifo::Fifo;
 use crate::plan::Plan;
 use crate::trace::Trace;
 pub use crate::types::Backend;
@@ -51,15 +52,6 @@ fn refuse_in_place(spec: &SessionSpec) -> Result<(), ExecError> {
         true => Err(ExecError::Refused(collective.no_in_place().en)),
         false => Ok(()),
     }
-}
-
-/// Refuses steps that do not fit together.
-fn refuse_fifo(spec: &SessionSpec) -> Result<(), ExecError> {
-    spec.fifo.check().map_err(|why| ExecError::Refused(why.to_string()))?;
-    if spec.fifo != Fifo::of(Protocol::Simple) {
-        return Err(ExecError::Refused("protocols and slices are not built yet".into()));
-    }
-    Ok(())
 }
 
 /// What every rank's input is multiplied by, as bits of the type: `None` where the reduction or the collective has no such factors.

@@ -56,6 +56,11 @@ impl Layout {
         self.tile.min(self.slice)
     }
 
+    /// Elements of tile `tile` of a channel's share of a chunk that has `share` elements.
+    pub fn of_share(&self, share: u64, tile: u64) -> u64 {
+        share.saturating_sub(tile.saturating_mul(self.tile)).min(self.tile)
+    }
+
     /// Elements of chunk `chunk` (`0..chunks`, within its block), channel `channel`, tile `tile`.
     pub fn span(&self, chunk: u32, channel: u32, tile: u64) -> Span {
         debug_assert!(chunk < self.chunks && channel < self.channels);
@@ -81,12 +86,15 @@ mod tests {
             slot in 1usize..40,
         ) {
             let layout = Layout::new(block, size, chunks, channels, slot * 16);
+            let whole = Layout::new(block, size, chunks, channels, 1 << 60);
             let mut seen = vec![0u8; block as usize];
             for chunk in 0..chunks {
                 for channel in 0..channels {
                     for tile in 0..layout.tiles() {
                         let span = layout.span(chunk, channel, tile);
                         prop_assert!(span.len <= layout.tile_elems());
+                        let share = whole.span(chunk, channel, 0).len;
+                        prop_assert_eq!(layout.of_share(share, tile), span.len);
                         for i in span.offset..span.offset + span.len {
                             seen[i as usize] += 1;
                         }

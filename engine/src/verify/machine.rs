@@ -7,7 +7,7 @@ use super::TILES;
 use super::memory::{Memory, START};
 use super::refusal::{At, Refusal, RefusalKind, Waiting, WaitingFor};
 use super::value::{ValueId, Values};
-use crate::plan::{Buffer, Place, Plan, Range, SLOTS, Step, operands};
+use crate::plan::{Buffer, Place, Plan, Range, Step, operands};
 use crate::types::{ChannelId, Rank};
 
 #[derive(Debug)]
@@ -42,6 +42,8 @@ enum Progress {
 
 pub struct Machine<'a> {
     plan: &'a Plan,
+    /// Chunks that a connection holds.
+    credits: usize,
     channel: ChannelId,
     pub values: Values,
     pub memory: Memory,
@@ -55,7 +57,7 @@ pub struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    pub fn new(plan: &'a Plan, channel: ChannelId, in_place: bool) -> Machine<'a> {
+    pub fn new(plan: &'a Plan, channel: ChannelId, in_place: bool, credits: u32) -> Machine<'a> {
         let mut values = Values::default();
         let memory = Memory::new(plan, TILES, in_place, &mut values);
         let ranks = plan.ranks as usize;
@@ -67,6 +69,7 @@ impl<'a> Machine<'a> {
         Machine {
             depths: vec![0; memory.cells.len()],
             plan,
+            credits: credits as usize,
             channel,
             values,
             memory,
@@ -166,8 +169,8 @@ impl<'a> Machine<'a> {
         {
             return Some(WaitingFor::Data(from));
         }
-        let to = step.to()?;
-        (self.connection(me, to).data.len() >= SLOTS as usize).then_some(WaitingFor::Slot(to))
+        let (to, credits) = (step.to()?, self.credits);
+        (self.connection(me, to).data.len() >= credits).then_some(WaitingFor::Slot(to))
     }
 
     fn stamp(&self, rank: u32) -> Stamp {

@@ -131,12 +131,13 @@ pub(super) struct Names {
     pub scratch: Vec<String>,
     pub channels: u32,
     pub in_place: bool,
+    pub chunk_steps: u8,
 }
 
 impl Names {
     pub fn new(plan: &Plan) -> Names {
         let scratch = plan.scratch.iter().map(|s| s.name.clone()).collect();
-        Names { scratch, channels: plan.channels, in_place: false }
+        Names { scratch, channels: plan.channels, in_place: false, chunk_steps: 1 }
     }
 }
 

@@ -240,6 +240,7 @@ impl Say<'_> {
 
     fn deadlock(&self, cycle: &[Waiting]) -> (String, String) {
         const SHOWN: usize = 4;
+        let steps = u32::from(self.names.chunk_steps.max(1));
         let (mut zh, mut en) = (Vec::new(), Vec::new());
         for waiting in cycle.iter().take(SHOWN) {
             let (at_zh, at_en) = self.at(waiting.at);
@@ -248,9 +249,13 @@ impl Say<'_> {
                 WaitingFor::Signal(rank) => {
                     (format!("rank {rank} 的 signal"), format!("a signal of rank {rank}"))
                 }
-                WaitingFor::Slot(rank) => (
+                WaitingFor::Slot(rank) if steps == 1 => (
                     format!("rank {rank} 腾出槽位（{SLOTS} 个都满了）"),
                     format!("rank {rank} to free one of the {SLOTS} slots"),
+                ),
+                WaitingFor::Slot(rank) => (
+                    format!("rank {rank} 腾出一个 chunk 的 {steps} 步（{SLOTS} 步都满了）"),
+                    format!("rank {rank} to free the {steps} steps of a chunk, of {SLOTS}"),
                 ),
             };
             zh.push(format!("{at_zh}等 {on_zh}"));
@@ -260,9 +265,26 @@ impl Say<'_> {
             0 => (String::new(), String::new()),
             more => (format!("，另有 {more} 个 rank"), format!(", and {more} more ranks")),
         };
+        let slot = |waiting: &Waiting| matches!(waiting.on, WaitingFor::Slot(_));
+        let (hint_zh, hint_en) = match steps > 1 && cycle.iter().any(slot) {
+            false => (String::new(), String::new()),
+            true => (
+                format!(
+                    "一个 chunk 占 {steps} 步时，一条连接只放得下 {} 个 chunk；占 1 步时放得下 {SLOTS} 个。",
+                    SLOTS / steps
+                ),
+                format!(
+                    " With chunks of {steps} steps a connection holds {} at a time, with chunks of 1 step {SLOTS}.",
+                    SLOTS / steps
+                ),
+            ),
+        };
         (
-            format!("死锁：{}{more_zh}；它们首尾相接，谁也动不了。", zh.join("，")),
-            format!("deadlock: {}{more_en}; they wait in a circle and none can go on.", en.join(", ")),
+            format!("死锁：{}{more_zh}；它们首尾相接，谁也动不了。{hint_zh}", zh.join("，")),
+            format!(
+                "deadlock: {}{more_en}; they wait in a circle and none can go on.{hint_en}",
+                en.join(", ")
+            ),
         )
     }
 }

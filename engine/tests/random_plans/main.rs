@@ -15,13 +15,13 @@ use ringlab_engine::data::mix;
 use ringlab_engine::exec::optimise::fused;
 use ringlab_engine::exec::program::{Operand, Program, canonical, compile};
 use ringlab_engine::exec::{ExecError, KernelChoice, SessionSpec, cpu};
-use ringlab_engine::fifo::Fifo;
+use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::plan::text::{parse, print};
 use ringlab_engine::plan::{Plan, Step};
 use ringlab_engine::sim::simulate;
 use ringlab_engine::trace::Trace;
 use ringlab_engine::types::{ChannelId, DType, Factors, Rank, RedOp};
-use ringlab_engine::verify::verify;
+use ringlab_engine::verify::{verify, verify_with};
 
 /// A stream of numbers that depends on the seed alone, so that a failing seed says everything.
 struct Dice(u64);
@@ -61,10 +61,20 @@ fn bytes(trace: &Trace) -> BTreeMap<(Rank, ChannelId, u64, u32), u64> {
     trace.spans.iter().map(|s| ((s.rank, s.channel, s.tile, s.step), s.bytes)).collect()
 }
 
+/// Any protocol, and any cut for which the plan's connections are long enough.
+fn random_fifo(dice: &mut Dice, plan: &Plan, in_place: bool) -> Fifo {
+    let protocol = dice.of(&Protocol::ALL);
+    let (chunk_steps, slice_steps) =
+        dice.of(&[(1, 1), (1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (8, 1), (8, 8)]);
+    let fifo = Fifo { protocol, chunk_steps, slice_steps };
+    if verify_with(plan, in_place, fifo).is_ok() { fifo } else { Fifo::of(protocol) }
+}
+
 fn runs_exactly(dice: &mut Dice, plan: &Plan, in_place: bool) -> Result<(), String> {
     let sizes = [0, 1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 33, 64, 100, 129, 257];
     let (dtype, op) = (dice.of(&DType::ALL), dice.of(&RedOp::ALL));
     let (block, slot_bytes) = (dice.of(&sizes), dice.of(&[16, 17, 32, 48, 100, 256]));
+    let fifo = random_fifo(dice, plan, in_place);
     let spec = SessionSpec {
         plan: plan.clone(),
         block,
@@ -73,14 +83,15 @@ fn runs_exactly(dice: &mut Dice, plan: &Plan, in_place: bool) -> Result<(), Stri
         factors: Factors::Parity,
         in_place,
         slot_bytes,
-        fifo: Fifo::default(),
+        fifo,
         deadline: Duration::from_secs(10),
         devices: vec![],
         trace_spans: 100_000,
         kernel: KernelChoice::Auto,
     };
-    let what =
-        |what: &str| format!("{what}: {dtype} {op} block {block} slot {slot_bytes} in place {in_place}");
+    let what = |what: &str| {
+        format!("{what}: {dtype} {op} block {block} slot {slot_bytes} {fifo} in place {in_place}")
+    };
     let fail = |err: ExecError| what(&err.to_string());
     let mut session = cpu::open(spec).map_err(fail)?;
     let seed = dice.0;
@@ -98,7 +109,7 @@ fn runs_exactly(dice: &mut Dice, plan: &Plan, in_place: bool) -> Result<(), Stri
             return Err(what(&format!("round {round}: {} wrong, {:?}", report.wrong, report.first_wrong)));
         }
     }
-    let simulated = simulate(plan, &SimModel::default(), block, dtype, slot_bytes)
+    let simulated = simulate(plan, &SimModel::default(), block, dtype, fifo.chunk_bytes(slot_bytes))
         .map_err(|err| what(&err.to_string()))?;
     let (real, simulated) = (bytes(&traced.expect("round 0")), bytes(&simulated));
     if real != simulated {

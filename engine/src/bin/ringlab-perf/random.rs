@@ -5,8 +5,9 @@ use std::time::Duration;
 use ringlab_engine::data::mix;
 use ringlab_engine::exec::{self, Backend, CheckReport, ExecError, KernelChoice, SessionSpec};
 use ringlab_engine::fifo::{Fifo, Protocol};
-use ringlab_engine::plan::{Algorithm, generate};
+use ringlab_engine::plan::{Algorithm, Plan, generate};
 use ringlab_engine::types::{Collective, DType, Factors, Rank, RedOp};
+use ringlab_engine::verify::verify_with;
 
 /// Most ranks, channels and elements of a block.
 const RANKS: u64 = 8;
@@ -38,19 +39,12 @@ impl Draw {
 const STEPS: [(u32, u32); 10] =
     [(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (8, 8)];
 
-/// Any that the back end and the plan's algorithm can have.
-fn drawn_fifo(draw: &mut Draw, backend: Backend, algorithm: Algorithm) -> Fifo {
-    if backend == Backend::Cpu {
-        return Fifo::default();
-    }
+/// Any protocol, and any cut with which the plan is right: some send so far ahead that long chunks leave no room.
+fn drawn_fifo(draw: &mut Draw, plan: &Plan, in_place: bool) -> Fifo {
     let protocol = draw.of(&Protocol::ALL);
-    // These send up to eight chunks before they look for an answer.
-    let needs_every_step = matches!(algorithm, Algorithm::Chain | Algorithm::HalvingDoubling);
-    if needs_every_step || draw.one_in(2) {
-        return Fifo::of(protocol);
-    }
-    let (chunk_steps, slice_steps) = draw.of(&STEPS);
-    Fifo { protocol, chunk_steps, slice_steps }
+    let (chunk_steps, slice_steps) = if draw.one_in(2) { (1, 1) } else { draw.of(&STEPS) };
+    let fifo = Fifo { protocol, chunk_steps, slice_steps };
+    if verify_with(plan, in_place, fifo).is_ok() { fifo } else { Fifo::of(protocol) }
 }
 
 /// How the executions of an operation are asked for.
@@ -70,15 +64,14 @@ struct Operation {
 impl Operation {
     fn drawn(backend: Backend, devices: &[u32], deadline: Duration, seed: u64) -> Operation {
         let mut draw = Draw(mix(seed));
-        let (algorithm, plan) = loop {
+        let plan = loop {
             let ranks = 1 + draw.below(RANKS) as u32;
             let channels = 1 + draw.below(CHANNELS) as u32;
             let root = Rank(draw.below(ranks.into()) as u32);
             let collective = draw.of(&Collective::all(root));
             // Not every algorithm has a plan for every collective and number of ranks.
-            let algorithm = draw.of(&Algorithm::ALL);
-            if let Ok(plan) = generate(algorithm, collective, ranks, channels) {
-                break (algorithm, plan);
+            if let Ok(plan) = generate(draw.of(&Algorithm::ALL), collective, ranks, channels) {
+                break plan;
             }
         };
         let slot_bytes = draw.of(&[16, 100, 512, 4096, 64 << 10, 512 << 10]);
@@ -99,7 +92,7 @@ impl Operation {
             _ => How::Launched(if once { 1 } else { 1 + draw.below(3) as u32 }),
         };
         let (dtype, op) = (draw.of(&DType::ALL), draw.of(&RedOp::ALL));
-        let fifo = drawn_fifo(&mut draw, backend, algorithm);
+        let fifo = drawn_fifo(&mut draw, &plan, in_place);
         let spec = SessionSpec {
             plan,
             block,

@@ -6,7 +6,7 @@ use super::memory::{ALIGN, Region, Window};
 use super::program::Operand;
 use crate::exec::{ExecError, SessionSpec};
 use crate::plan::layout::Layout;
-use crate::plan::{Buffer, Plan, SLOTS};
+use crate::plan::{Buffer, Plan};
 use crate::types::{Collective, Rank};
 
 pub struct Buffers {
@@ -20,6 +20,7 @@ pub struct Buffers {
     pub input_elems: u64,
     pub output_elems: u64,
     ranks: Vec<RankBuffers>,
+    /// Bytes of the largest tile, rounded up to whole cache lines: a scratch chunk.
     tile_bytes: usize,
 }
 
@@ -55,8 +56,8 @@ pub enum Len<'a> {
 }
 
 impl Buffers {
-    /// Bytes everything will take, slots included: refused before it is allocated.
-    pub fn bytes_needed(spec: &SessionSpec, layout: &Layout, data_links: usize) -> Option<u64> {
+    /// Bytes everything but connections will take: refused before it is allocated.
+    pub fn bytes_needed(spec: &SessionSpec, layout: &Layout) -> Option<u64> {
         let Plan { collective, ranks, channels, ref scratch, .. } = spec.plan;
         let size = spec.dtype.size() as u64;
         let tile = (layout.tile_elems() * size).next_multiple_of(ALIGN as u64);
@@ -67,8 +68,7 @@ impl Buffers {
         let per_rank = user
             .checked_mul(size)?
             .checked_add(scratch_chunks.checked_mul(u64::from(channels))?.checked_mul(tile)?)?;
-        let slots = (data_links as u64).checked_mul(u64::from(SLOTS))?.checked_mul(tile)?;
-        per_rank.checked_mul(u64::from(ranks))?.checked_add(slots)
+        per_rank.checked_mul(u64::from(ranks))
     }
 
     /// # Safety
@@ -111,11 +111,6 @@ impl Buffers {
             ranks,
             tile_bytes,
         })
-    }
-
-    /// Bytes of the largest tile, rounded up to whole lines: a FIFO slot or a scratch chunk.
-    pub fn tile_bytes(&self) -> usize {
-        self.tile_bytes
     }
 
     pub fn in_place(&self) -> bool {

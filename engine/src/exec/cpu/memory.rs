@@ -41,10 +41,6 @@ impl Region {
         Some(Region { lines: lines.into_boxed_slice(), bytes })
     }
 
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// `bytes` bytes from `offset`.
     ///
     /// # Panics
@@ -71,10 +67,10 @@ impl Window<'_> {
         self.bytes
     }
 
-    /// The first `bytes` bytes.
-    pub fn first(self, bytes: usize) -> Self {
-        assert!(bytes <= self.bytes);
-        Self { bytes, ..self }
+    /// `bytes` bytes from `from` on.
+    pub fn part(self, from: usize, bytes: usize) -> Self {
+        assert!(from.checked_add(bytes).is_some_and(|end| end <= self.bytes));
+        Self { start: self.start.wrapping_add(from), bytes, ..self }
     }
 
     pub fn set(self, byte: u8) {
@@ -101,6 +97,16 @@ impl Window<'_> {
         assert_eq!(to.len(), self.bytes);
         // SAFETY: as in `write`.
         unsafe { self.start.copy_to_nonoverlapping(to.as_mut_ptr(), self.bytes) }
+    }
+
+    /// The window's bytes into the first of `to`.
+    pub fn read_into(self, to: &mut [u8]) {
+        self.read(&mut to[..self.bytes]);
+    }
+
+    /// The first bytes of `from` into the window.
+    pub fn write_from(self, from: &[u8]) {
+        self.write(&from[..self.bytes]);
     }
 
     pub fn copy_to(self, to: Window<'_>) {

@@ -9,17 +9,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::buffers::Buffers;
-use super::link::Link;
+use super::connection::Connection;
 use super::ops::Kernels;
 use super::program::Program;
 use super::task::{Advance, Task};
 use super::wait::{Barrier, Padded, Stopped, Waiting};
 use crate::exec::Stall;
+use crate::exec::slices::Slices;
+use crate::fifo::Fifo;
 
 /// What all threads of a session share while they run.
-pub struct Shared {
+pub struct Shared<L> {
     pub programs: Vec<Program>,
-    pub links: Vec<Link>,
+    pub links: Vec<L>,
+    /// How chunks are cut into slices.
+    pub fifo: Fifo,
+    pub slot_bytes: usize,
+    /// Elements of a channel's share of every chunk of every step, where the slots do not tell.
+    pub lens: Slices,
     pub buffers: Buffers,
     pub kernels: Kernels,
     /// Number of ranks to divide by at the end, when the reduction is avg.
@@ -41,7 +48,7 @@ pub struct Shared {
     pub driven: Vec<Padded<AtomicUsize>>,
 }
 
-impl Shared {
+impl<L> Shared<L> {
     pub fn threads(&self) -> usize {
         self.driven.len()
     }
@@ -97,8 +104,9 @@ pub struct RunJob {
 }
 
 /// Runs the programs of thread `thread` `job.iters` times. A run that is stopped ends early; why is in [`Shared`].
-pub fn run(shared: &Shared, thread: usize, job: &RunJob) {
-    let mut tasks: Vec<Task<'_>> = shared.share(thread).map(|index| Task::new(shared, index, job)).collect();
+pub fn run<L: Connection>(shared: &Shared<L>, thread: usize, job: &RunJob) {
+    let mut tasks: Vec<Task<'_, L>> =
+        shared.share(thread).map(|index| Task::new(shared, index, job)).collect();
     let ended = drive(shared, thread, job, &mut tasks);
     shared.waiting.settle();
     debug_assert!(ended.is_ok() || shared.waiting.stopped());
@@ -112,7 +120,12 @@ pub fn run(shared: &Shared, thread: usize, job: &RunJob) {
     }
 }
 
-fn drive(shared: &Shared, thread: usize, job: &RunJob, tasks: &mut [Task<'_>]) -> Result<(), Stopped> {
+fn drive<L: Connection>(
+    shared: &Shared<L>,
+    thread: usize,
+    job: &RunJob,
+    tasks: &mut [Task<'_, L>],
+) -> Result<(), Stopped> {
     loop {
         let (mut left, mut moved) = (false, false);
         for task in tasks.iter_mut().filter(|task| !task.finished()) {

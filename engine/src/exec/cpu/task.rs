@@ -1,10 +1,11 @@
 //! One program's progress. It never waits: where it cannot go on it says what for, so that one thread can drive several programs.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::buffers::Len;
-use super::link::Link;
+use super::connection::Connection;
 use super::memory::Window;
 use super::ops::Factor;
 use super::program::{Action, Instr, Operand, Peer, Program};
@@ -16,8 +17,8 @@ use crate::plan::Buffer;
 /// Bytes after which a task lets the others of its thread go on: what one has sent the next should find in the cache.
 const QUANTUM: u64 = 64 << 10;
 
-pub struct Task<'a> {
-    shared: &'a Shared,
+pub struct Task<'a, L> {
+    shared: &'a Shared<L>,
     /// Of `shared.programs`.
     pub index: usize,
     program: &'a Program,
@@ -26,6 +27,8 @@ pub struct Task<'a> {
     step: usize,
     /// Chunk of the step.
     nth: u32,
+    /// Slice of the chunk.
+    slice: u32,
     stage: Stage,
     /// Meetings of all tasks this one has come to.
     meetings: u64,
@@ -76,8 +79,8 @@ pub enum Advance {
     Moved,
 }
 
-impl<'a> Task<'a> {
-    pub fn new(shared: &'a Shared, index: usize, job: &RunJob) -> Task<'a> {
+impl<'a, L: Connection> Task<'a, L> {
+    pub fn new(shared: &'a Shared<L>, index: usize, job: &RunJob) -> Task<'a, L> {
         let mut result = ThreadResult::default();
         if let Some(most) = job.trace {
             result.records.reserve_exact(most);
@@ -90,6 +93,7 @@ impl<'a> Task<'a> {
             tile: 0,
             step: 0,
             nth: 0,
+            slice: 0,
             stage: if job.iters == 0 { Stage::Finished } else { Stage::Steps },
             meetings: 0,
             started: (index == 0).then_some(job.epoch),
@@ -124,16 +128,34 @@ impl<'a> Task<'a> {
             Some(Blocked::On(peer, kind)) => {
                 let link = self.link(peer);
                 match kind {
-                    WaitKind::Data => link.has_data(),
+                    WaitKind::Data => link.has_data(self.awaited()),
                     WaitKind::Credit => link.has_room(),
-                    WaitKind::Signal => link.has_signal(),
+                    WaitKind::Signal => link.signals().any(),
                 }
             }
         }
     }
 
-    fn link(&self, peer: Peer) -> &'a Link {
+    fn link(&self, peer: Peer) -> &'a L {
         &self.shared.links[peer.link]
+    }
+
+    /// Bytes of the slice that the current step receives next. For connections that do not tell it.
+    fn awaited(&self) -> usize {
+        if L::TELLS_LENGTH { 0 } else { self.part_of(self.expected()).len() }
+    }
+
+    /// Elements of the current chunk's tile as the layout has them.
+    fn expected(&self) -> u64 {
+        let share = self.shared.lens[self.index][self.step][self.nth as usize];
+        self.shared.buffers.layout.of_share(share, self.tile)
+    }
+
+    /// Where the current slice lies in a tile of so many elements, in bytes.
+    fn part_of(&self, elems: u64) -> Range<usize> {
+        let Shared { fifo, slot_bytes, buffers, .. } = self.shared;
+        let part = fifo.slice_of(*slot_bytes, elems * buffers.elem_size as u64, self.slice);
+        part.start as usize..part.end as usize
     }
 
     /// Goes on until it is blocked, has moved [`QUANTUM`] bytes, or is finished.
@@ -176,7 +198,7 @@ impl<'a> Task<'a> {
             (Some(traced), Some(bytes)) => traced.bytes += bytes,
             (None, _) => {}
         }
-        if done.is_some() {
+        if done.is_some() && self.was_last_slice(instr) {
             self.nth += 1;
             if self.nth >= instr.len {
                 self.record(job);
@@ -184,6 +206,19 @@ impl<'a> Task<'a> {
             }
         }
         Ok(done)
+    }
+
+    /// Whether what was done is all of the chunk; if not, the next slice is to come.
+    fn was_last_slice(&mut self, instr: &Instr) -> bool {
+        if !L::SLICED || !instr.moves_data() || (instr.from.is_none() && instr.to.is_none()) {
+            return true;
+        }
+        self.slice += 1;
+        let last = self.slice == self.shared.fifo.slices();
+        if last {
+            self.slice = 0;
+        }
+        last
     }
 
     fn record(&mut self, job: &RunJob) {
@@ -284,15 +319,15 @@ impl<'a> Task<'a> {
         Ok(Some(0))
     }
 
-    /// One chunk of a data step, or a whole step of another kind; `None` when blocked, with nothing changed.
+    /// One slice of a chunk of a data step, or a whole step of another kind; `None` when blocked, with nothing changed.
     fn attempt(&mut self, instr: &'a Instr) -> Result<Option<u64>, Stopped> {
         match (instr.action, instr.from, instr.to) {
             (Action::Signal, _, Some(to)) => {
-                self.link(to).signal();
+                self.link(to).signals().give();
                 self.shared.wake_soon(self.index, to.thread);
                 Ok(Some(0))
             }
-            (Action::Wait, Some(from), _) if self.link(from).try_wait() => Ok(Some(0)),
+            (Action::Wait, Some(from), _) if self.link(from).signals().try_take() => Ok(Some(0)),
             (Action::Wait, Some(from), _) => Ok(self.block(from, WaitKind::Signal)),
             (Action::Signal | Action::Wait, ..) => {
                 unreachable!("`compile` gives every signal and wait its peer")
@@ -306,7 +341,8 @@ impl<'a> Task<'a> {
         None
     }
 
-    /// One chunk's tile of a data step: everything it needs has to be there first, then it moves, then slots change hands.
+    /// One chunk's tile of a data step, or the next slice of it: everything it needs has to be there first, then it moves, then slots
+    /// change hands.
     fn chunk(&mut self, instr: &Instr) -> Result<Option<u64>, Stopped> {
         let shared = self.shared;
         let channel = self.program.channel.0;
@@ -315,11 +351,11 @@ impl<'a> Task<'a> {
         self.srcs.clear();
         self.dsts.clear();
         if let Some(from) = instr.from {
-            let Some((window, len)) = self.link(from).try_peek() else {
+            let Some((window, len)) = self.link(from).try_peek(self.awaited()) else {
                 return Ok(self.block(from, WaitKind::Data));
             };
             self.srcs.push(window);
-            agreed.on(len);
+            agreed.on(if L::TELLS_LENGTH { len } else { self.expected() });
         }
         let slot = match instr.to {
             None => None,
@@ -350,9 +386,14 @@ impl<'a> Task<'a> {
             return Err(self.mismatch(instr, elems, other));
         }
 
-        let bytes = elems as usize * shared.buffers.elem_size;
-        cut(&mut self.srcs, bytes);
-        cut(&mut self.dsts, bytes);
+        let bytes = if L::SLICED && (instr.from.is_some() || instr.to.is_some()) {
+            self.cut_slice(instr, elems)
+        } else {
+            let bytes = elems as usize * shared.buffers.elem_size;
+            cut(&mut self.srcs, 0..bytes);
+            cut(&mut self.dsts, 0..bytes);
+            bytes
+        };
         match instr.action {
             _ if self.scaled(instr) => {
                 (shared.kernels.fold_scaled)(&mut self.dsts, &self.srcs, &self.factors);
@@ -367,12 +408,26 @@ impl<'a> Task<'a> {
         }
         let mut moved = read_from_peers;
         if let Some(to) = instr.to {
-            self.link(to).post(elems);
+            self.link(to).post(bytes, elems);
             shared.wake_soon(self.index, to.thread);
             moved += u64::from(to.rank != self.program.rank);
         }
         self.result.moved += moved * bytes as u64;
         Ok(Some(bytes as u64))
+    }
+
+    /// Leaves of every operand what the current slice is of a tile of `elems` elements, and says how many bytes that are. A received or
+    /// reserved slot holds the slice alone: the first source, and the last destination.
+    fn cut_slice(&mut self, instr: &Instr, elems: u64) -> usize {
+        let part = self.part_of(elems);
+        let (bytes, own_dsts) = (part.len(), usize::from(instr.dst.is_some()));
+        let (received, srcs) = self.srcs.split_at_mut(usize::from(instr.from.is_some()));
+        let (dsts, reserved) = self.dsts.split_at_mut(own_dsts);
+        cut(received, 0..bytes);
+        cut(reserved, 0..bytes);
+        cut(srcs, part.clone());
+        cut(dsts, part);
+        bytes
     }
 
     /// Whether a source has to be multiplied on its way: if so, `self.factors` says by what.
@@ -392,7 +447,7 @@ impl<'a> Task<'a> {
         let Some(Blocked::On(peer, waiting_for)) = self.blocked else { return None };
         let link = self.link(peer);
         let (head, tail) = match waiting_for {
-            WaitKind::Signal => link.signal_counters(),
+            WaitKind::Signal => link.signals().counters(),
             WaitKind::Data | WaitKind::Credit => link.counters(),
         };
         Some(Stall {
@@ -438,8 +493,8 @@ impl Agreed {
     }
 }
 
-fn cut(windows: &mut [Window<'_>], bytes: usize) {
+fn cut(windows: &mut [Window<'_>], part: Range<usize>) {
     for window in windows {
-        *window = window.first(bytes);
+        *window = window.part(part.start, part.len());
     }
 }

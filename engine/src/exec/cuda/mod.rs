@@ -22,9 +22,9 @@ mod part;
 mod phases;
 pub mod rank;
 mod session;
-mod slices;
 mod timeline;
 
 pub use self::device::{DeviceInfo, devices};
 pub use self::foreign::ForeignStream;
 pub use self::open::open;
+use super::slices;

@@ -17,6 +17,7 @@ use crate::exec::program::{self, Operand, Program};
 use crate::exec::{ExecError, KernelChoice, Session, SessionSpec};
 use crate::plan::Buffer;
 use crate::types::RedOp;
+use crate::verify::verify_with;
 
 /// Longest chunk: offsets within it, also in lines of twice its size, are 32 bits wide on the device.
 const MOST_CHUNK_BYTES: usize = 1 << 30;
@@ -32,7 +33,7 @@ pub fn open(spec: SessionSpec) -> Result<Box<dyn Session>, ExecError> {
 
 fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
     crate::exec::refuse_in_place(&spec)?;
-    spec.fifo.check().map_err(|why| ExecError::Refused(why.to_string()))?;
+    refuse_chunks(&spec)?;
     let (programs, links) = program::compile(&spec.plan).map_err(ExecError::Refused)?;
     let plan = &spec.plan;
     let exact = Exact::new(0, spec.dtype, spec.op, plan.ranks);
@@ -132,6 +133,23 @@ fn direct(
             spec.plan.name
         ))),
     }
+}
+
+/// Refuses chunks of several steps where the plan is not known to do with the fewer chunks that a connection then holds.
+fn refuse_chunks(spec: &SessionSpec) -> Result<(), ExecError> {
+    spec.fifo.check().map_err(|why| ExecError::Refused(why.to_string()))?;
+    if spec.fifo.chunk_steps == 1 {
+        return Ok(());
+    }
+    let proof = verify_with(&spec.plan, spec.in_place, spec.fifo);
+    proof.map(drop).map_err(|refusal| {
+        ExecError::Refused(format!(
+            "the plan {} has no chunks of {} steps: {}",
+            spec.plan.name,
+            spec.fifo.chunk_steps,
+            refusal.message().en
+        ))
+    })
 }
 
 fn refuse_sizes(spec: &SessionSpec) -> Result<(), ExecError> {

@@ -1,6 +1,6 @@
 //! How many elements every data step works on. The layout tells it for input and output; what a FIFO slot or a scratch chunk holds
-//! follows from who filled it. One tile of the plan is walked with every wait granted in order, so the answer is known before a launch
-//! and no length travels with the data.
+//! follows from who filled it. One tile of the plan is walked with every wait granted in order, so the answer is known before an execution
+//! and no length has to travel with the data.
 
 use std::collections::{HashMap, VecDeque};
 
