@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cudarc::driver::{CudaContext, DevicePtr};
 use ringlab_engine::comm::grouped::{self, GroupSession, Streams};
-use ringlab_engine::comm::{Communicator, Config, Operation, Part};
+use ringlab_engine::comm::{Communicator, Config, Operation, Part, Scalar};
 use ringlab_engine::exec::{ExecError, KernelChoice, Session, SessionSpec};
 use ringlab_engine::fifo::Fifo;
 use ringlab_engine::plan::{Algorithm, generate};
@@ -130,6 +131,46 @@ fn a_recorded_group_is_exact_however_often_it_runs() {
             session.fill(9).unwrap();
             session.run(5).unwrap();
             exact(&mut session, 9, &format!("{ranks} ranks, after the graph, {kind:?}"));
+        }
+    }
+}
+
+/// Its own rank's programs read it, so these are one launch: on one stream several would wait for each other.
+#[test]
+fn factors_on_the_device_are_read_by_a_group_on_any_streams() {
+    if !gpu("factors_on_the_device_are_read_by_a_group_on_any_streams") {
+        return;
+    }
+    let context = CudaContext::new(0).unwrap();
+    let own = context.new_stream().unwrap();
+    // What the session's check expects: even ranks' inputs once, odd ones' twice.
+    let factors = own.clone_htod(&[1f32, 2f32]).unwrap();
+    own.synchronize().unwrap();
+    let at = factors.device_ptr(&own).0;
+    for ranks in [2, 4, 8] {
+        let comms = form(ranks);
+        for (block, in_place) in [1, 1001, 300_003].into_iter().flat_map(|b| [(b, false), (b, true)]) {
+            let kind = (DType::F32, RedOp::PreMulSum);
+            let spec = SessionSpec { in_place, ..spec(ranks, Collective::AllReduce, block, kind) };
+            for streams in [Streams::Each, Streams::One] {
+                let mut session = grouped::open(&comms, spec.clone(), streams).unwrap();
+                let of = |rank: u32| match session.operation(Rank(rank)) {
+                    Operation::Collective { collective, send, recv, block, dtype, op, .. } => {
+                        let factor = Some(Scalar::Device(at + u64::from(rank % 2) * 4));
+                        vec![Operation::Collective { collective, send, recv, block, dtype, op, factor }]
+                    }
+                    other => panic!("a session calls for a collective, not {other:?}"),
+                };
+                let ops: Vec<Vec<Operation>> = (0..ranks).map(of).collect();
+                session.fill(block).unwrap();
+                Communicator::enqueue_group(&parts(&comms, &ops, &session)).unwrap();
+                session.finish().unwrap();
+                exact(
+                    &mut session,
+                    block,
+                    &format!("{ranks} ranks, {block}, in place {in_place}, {streams:?}"),
+                );
+            }
         }
     }
 }

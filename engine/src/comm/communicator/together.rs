@@ -32,10 +32,13 @@ impl Communicator {
     /// that one thread may bring all ranks of a communicator.
     ///
     /// When it brings all ranks of a communicator, and they share a device, their collectives run as one launch each, directly between
-    /// their buffers (short ones that do not touch each other's as one for several), and all messages among them as one launch. When it brings some of the ranks, up to twelve, a collective of theirs
-    /// is one launch of their programs. Their streams are joined before the first and go on after the last. A collective that a rank
-    /// has called before alone, or will call later alone, is not joined, nor are streams that are recorded into different graphs, nor
-    /// messages to or from ranks elsewhere: then each rank launches for itself, and ranks need streams of their own.
+    /// their buffers (short ones that do not touch each other's as one for several), and all messages among them as one launch. When it
+    /// brings some of the ranks, up to twelve, a collective of theirs is one launch of their programs; so is a pre-multiplied sum of all
+    /// ranks whose factors are on the device. Their streams are joined before the first and go on after the last.
+    ///
+    /// Each rank launches for itself, and ranks need streams of their own, where that is not possible: for a collective that a rank has
+    /// called before alone or will call later alone, streams that are recorded into different graphs, messages to or from ranks
+    /// elsewhere, more messages than one launch's programs hold, and more than twelve ranks where these need programs of their own.
     ///
     /// # Errors
     /// As [`Communicator::enqueue`]; also when ranks of the group ask for different things. Nothing has been queued then, unless the

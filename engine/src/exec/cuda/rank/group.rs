@@ -15,7 +15,7 @@ use crate::exec::ExecError;
 use crate::exec::cuda::direct::{self, Direct, Piece};
 use crate::exec::cuda::driver::{Device, Function};
 use crate::exec::cuda::foreign::{Event, ForeignStream, Visit};
-use crate::exec::cuda::image::Ranks;
+use crate::exec::cuda::image::{LOCAL_RANKS, Ranks};
 use crate::exec::cuda::kernels::{self, RankLaunch};
 use crate::types::{DType, Rank, RedOp};
 
@@ -228,7 +228,7 @@ impl<'a> Group<'a> {
         Ok(count)
     }
 
-    /// One launch for a call of every member. A factor that is on the device is known to its own rank's launch only.
+    /// One launch for a call of every member. A factor that is on the device is known to its own rank's programs only.
     fn together(&mut self, at: &[usize]) -> Result<(), ExecError> {
         let calls = self.calls(at);
         let Call { collective, block, dtype, op, .. } = calls[0];
@@ -254,6 +254,8 @@ impl<'a> Group<'a> {
                 self.work.push(Work::Local(ready, 1));
                 Ok(())
             }
+            // Not launches of their own: on one stream the first would wait for the ones behind it.
+            None if calls.len() <= LOCAL_RANKS => self.beside(at),
             None => self.apart(|group, member| group.call_of(member, at[member])),
         }
     }
