@@ -73,6 +73,9 @@ struct LineMover {
         : t(transfer), move(m), watch(w), flag_in(m.recv == NONE ? 0 : w.states[m.recv].count + 1),
           flag_out(m.send == NONE ? 0 : w.states[m.send].count + 1) {}
 
+    // An empty slice crosses as one line, since plans count on its arrival.
+    __device__ u32 extent() const { return max(t.bytes, 1u); }
+
     // Bytes of vector `at` that are payload.
     __device__ u32 valid(u32 at) const { return at >= t.bytes ? 0 : min(t.bytes - at, 16u); }
 
@@ -153,7 +156,7 @@ struct LineMover {
     __device__ void run_ll(u32 warp, u32 warps) const {
         const u32 first = (warp * 32 + (threadIdx.x & 31)) * 16, stride = warps * 512;
         u32 at = first;
-        for (; at < t.bytes; at += stride) {
+        for (; at < extent(); at += stride) {
             const uint4 received = t.in_slot != nullptr ? receive_ll(at) : make_uint4(0, 0, 0, 0);
             const uint4 v = combined(at, received);
             if (t.out_slot != nullptr) send_ll(at, v);
@@ -188,10 +191,10 @@ struct LineMover {
         const u32 lane = threadIdx.x & 31;
         const bool flagged = lane % 8 == 7;
         const u32 place = (flagged ? 56 + lane / 8 : lane - lane / 8) * 16;
-        const u32 groups = (t.bytes + GROUP_PAYLOAD - 1) / GROUP_PAYLOAD;
+        const u32 groups = (extent() + GROUP_PAYLOAD - 1) / GROUP_PAYLOAD;
         for (u32 g = warp; g < groups; g += warps) {
             const u32 begin = g * GROUP_PAYLOAD, at = begin + place;
-            const bool second = t.bytes - begin > GROUP_HALF;
+            const bool second = extent() - begin > GROUP_HALF;
             uint4 a = make_uint4(0, 0, 0, 0), b = a;
             if (t.in_slot != nullptr) {
                 receive_ll128(g, second, a, b);
@@ -212,7 +215,12 @@ struct LineMover {
     }
 
     __device__ void run(u32 warp, u32 warps) const {
+        // What the block wrote before is behind its barrier, so a fence here orders it before every line that follows, and one behind the
+        // lines orders what follows them.
+        const bool fences = watch.watch.p.fences;
+        if (fences && t.out_slot != nullptr) __threadfence_system();
         if constexpr (PROTOCOL == LL) run_ll(warp, warps);
         else run_ll128(warp, warps);
+        if (fences && t.in_slot != nullptr) __threadfence_system();
     }
 };

@@ -157,7 +157,8 @@ struct Params {
     // Slices of a tile on a FIFO, and steps of a slice.
     u32 slices;
     u32 slice_steps;
-    u32 reserved;
+    // Whether lines order more than what they carry: a plan may read a peer's buffer because of what came from it.
+    u32 fences;
 };
 static_assert(sizeof(Params) == 248, "host layout");
 

@@ -13,6 +13,14 @@ pub struct Program {
     pub steps: Vec<Instr>,
 }
 
+impl Program {
+    /// Whether a step reads another rank's buffer where it lies.
+    pub fn reads_peers(&self) -> bool {
+        let own = self.rank.index();
+        self.steps.iter().any(|step| step.srcs.iter().any(|src| src.rank != own))
+    }
+}
+
 /// One step. Per chunk: operands are a received slot (if `from`) and then `srcs`; results go to `dst`, to `also` and to a sent slot (if
 /// `to`). An element is read from all sources before it is written to any destination.
 #[derive(Debug, Clone)]

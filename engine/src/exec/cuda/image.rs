@@ -155,7 +155,7 @@ pub struct Params {
     pub relocates: u32,
     pub slices: u32,
     pub slice_steps: u32,
-    pub reserved: u32,
+    pub fences: u32,
 }
 
 /// Most ranks of one launch of ranks that each run their own programs.
@@ -296,7 +296,10 @@ impl Image {
             posts.extend(&phase.posts);
             for (mv, places) in phase.moves.iter().zip(placed) {
                 let fifo = mv.recv.is_some() || mv.send.is_some();
-                debug_assert!(mv.dsts.len() <= 1, "the device writes one");
+                assert!(
+                    mv.dsts.len() <= 1,
+                    "the device writes one destination; fused programs are not for it yet"
+                );
                 moves.push(Move {
                     slice: mv.slice * program.elem_size,
                     first_src: operands.len() as u32,

@@ -92,7 +92,7 @@ impl CudaSession {
             relocates: 0,
             slices: spec.fifo.slices(),
             slice_steps: spec.fifo.slice_steps,
-            reserved: 0,
+            fences: self.programs.iter().any(Program::reads_peers).into(),
         })
     }
 

@@ -80,6 +80,7 @@ pub fn lay(jobs: &[Job], element: u64, most: u32) -> Laid {
         tiles: longest.div_ceil(TILE_BYTES),
         tile_bytes: TILE_BYTES,
         longest_tile: longest.min(TILE_BYTES),
+        fences: false,
     }
 }
 

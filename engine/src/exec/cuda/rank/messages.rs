@@ -42,6 +42,7 @@ pub fn messages(shape: &Shape, all: &[Message], endpoints: &[Vec<image::Endpoint
         tiles: built.iter().map(|block| block.tiles).max().unwrap_or(0),
         tile_bytes: shape.slot_bytes,
         longest_tile: built.iter().map(|block| block.longest_tile).max().unwrap_or(0),
+        fences: false,
     })
 }
 

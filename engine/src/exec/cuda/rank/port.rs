@@ -285,7 +285,7 @@ impl Port {
             stamp_capacity: 0,
             meeting: self.meeting.address().0,
             rounds: self.rounds.address().0,
-            // No peer reads this rank's output directly: an average needs no meeting.
+            // Whoever reads this rank's output has told it that the reading is over before its program ends: an average needs no meeting.
             meeting_blocks: 0,
             records: 0,
             recorded: 0,
@@ -301,7 +301,7 @@ impl Port {
             relocates: 1,
             slices: 1,
             slice_steps: 1,
-            reserved: 0,
+            fences: ready.fences.into(),
         }
     }
 

@@ -22,6 +22,8 @@ pub struct Laid {
     pub tiles: u64,
     pub tile_bytes: u64,
     pub longest_tile: u64,
+    /// Whether the plan reads peers' buffers.
+    pub fences: bool,
 }
 
 /// What of an address decides how it may be accessed.
@@ -92,6 +94,7 @@ pub fn collective(
         tiles: layout.tiles(),
         tile_bytes: payload,
         longest_tile: layout.tile_elems() * size as u64,
+        fences: reach.is_some(),
     })
 }
 

@@ -30,6 +30,8 @@ pub struct Ready {
     pub tile_bytes: u64,
     pub protocol: Protocol,
     pub average: u32,
+    /// Whether the plan reads peers' buffers.
+    pub fences: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -226,6 +228,7 @@ impl Port {
             tile_bytes: laid.tile_bytes,
             protocol,
             average,
+            fences: laid.fences,
         });
         self.ready.insert(key, ready.clone());
         Ok(ready)
