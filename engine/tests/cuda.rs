@@ -71,7 +71,8 @@ fn same_on_both(spec: &SessionSpec, seed: u64, traced: bool) -> Result<(), TestC
     let mut outcomes = Vec::new();
     for backend in [Backend::Cuda, Backend::Cpu] {
         let fifo = if backend == Backend::Cuda { spec.fifo } else { Fifo::default() };
-        let mut session = exec::open(backend, SessionSpec { fifo, ..spec.clone() }).unwrap();
+        let kernel = if backend == Backend::Cuda { spec.kernel } else { KernelChoice::Auto };
+        let mut session = exec::open(backend, SessionSpec { fifo, kernel, ..spec.clone() }).unwrap();
         session.fill(seed).unwrap();
         let timing = if traced { session.run_traced().unwrap().0 } else { session.run(1).unwrap() };
         let report = session.check(seed).unwrap();
@@ -389,4 +390,39 @@ fn without_a_driver_everything_is_refused_in_words() {
     assert!(matches!(error, ExecError::Refused(_)), "{error}");
     assert!(error.to_string().contains("CUDA driver"), "{error}");
     assert!(refusal(spec(all_reduce(Algorithm::Ring, 2, 1), 10)).contains("CUDA driver"));
+}
+
+/// Plans that read peers directly, with their programs freed of each other.
+#[test]
+fn fused_programs_give_the_cpus_bits() {
+    if !gpu("fused_programs_give_the_cpus_bits") {
+        return;
+    }
+    let mut fused = 0;
+    for algorithm in [Algorithm::OneShot, Algorithm::TwoShot] {
+        for (ranks, channels, slot_bytes) in [(1, 1, 512), (3, 2, 4096), (8, 5, 65_536)] {
+            for collective in collectives(ranks).into_iter().filter(|&c| algorithm.supports(c)) {
+                let plan = generate(algorithm, collective, ranks, channels).unwrap();
+                for (dtype, op) in
+                    [(DType::F32, RedOp::Sum), (DType::Bf16, RedOp::Prod), (DType::U8, RedOp::PreMulSum)]
+                {
+                    for block in [0, 1, 1009, 300_007] {
+                        for in_place in
+                            [false, true].into_iter().filter(|i| !i || collective.alias().is_some())
+                        {
+                            let kernel = KernelChoice::Fused;
+                            let spec = spec(plan.clone(), block);
+                            let spec = SessionSpec { dtype, op, in_place, slot_bytes, kernel, ..spec };
+                            if exec::open(Backend::Cuda, spec.clone()).is_ok() {
+                                fused += 1;
+                                same_on_both(&spec, block + 3, false).unwrap();
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    // All but the averages, the in-place one-shot all-reduce and pre-multiplied inputs in place.
+    assert!(fused > 500, "{fused}");
 }

@@ -119,19 +119,20 @@ struct LineMover {
 #pragma unroll
             for (u32 l = 0; l < LANES; l++) v.lanes[l] = E::round(acc[l]);
         }
-        if (t.dst != nullptr) keep(at, v);
+        if (t.dst != nullptr) keep(t.dst, at, v);
+        for (u32 o = 0; o < t.other_dsts; o++) keep(t.other(o), at, v);
         return v.words;
     }
 
-    __device__ void keep(u32 at, const Pack<E>& v) const {
+    __device__ void keep(char* dst, u32 at, const Pack<E>& v) const {
         const u32 bytes = valid(at);
         if (bytes == 16 && t.misaligned == 0) {
-            store_vector(t.dst + at, v.words);
+            store_vector(dst + at, v.words);
             return;
         }
 #pragma unroll
         for (u32 l = 0; l < LANES; l++)
-            if (l * sizeof(Store) < bytes) store_element<Store>(t.dst + at + l * sizeof(Store), v.lanes[l]);
+            if (l * sizeof(Store) < bytes) store_element<Store>(dst + at + l * sizeof(Store), v.lanes[l]);
     }
 
     static __device__ bool has(uint4 line, u32 flag) { return line.y == flag && line.w == flag; }

@@ -90,7 +90,8 @@ __device__ __forceinline__ void run(const Params& p) {
     // Everything a block needs is fetched by warps of its own, so that its latencies overlap.
     EndpointState* const states = reinterpret_cast<EndpointState*>(shared);
     u64* const counts = p.counts + blockIdx.x * p.endpoints_per_block;
-    const char* words = p.programs + static_cast<u64>(blockIdx.x) * p.program_bytes;
+    const u32 program = blockIdx.x / p.replicas, replica = blockIdx.x % p.replicas;
+    const char* words = p.programs + static_cast<u64>(program) * p.program_bytes;
     if (p.program_fits) {
         char* const close = shared + p.endpoints_per_block * sizeof(EndpointState);
         for (u32 at = threadIdx.x * 16; at < p.program_bytes; at += blockDim.x * 16) {
@@ -119,9 +120,9 @@ __device__ __forceinline__ void run(const Params& p) {
 
     u64 moved = 0;
     Tracer tracer;
-    for (u64 tile = 0; tile < p.tiles; tile++) {
+    for (u64 tile = replica; tile < p.tiles; tile += p.replicas) {
         // A program that never waits has to end at the deadline as well.
-        if (threadIdx.x == 0 && tile > 0 && watch.late()) {
+        if (threadIdx.x == 0 && tile > replica && watch.late()) {
             watch.stop();
             stop = 1;
         }
@@ -170,7 +171,7 @@ __device__ __forceinline__ void run(const Params& p) {
 ended:
     // Warp 0 alone changes the states.
     for (u32 e = threadIdx.x; warp == 0 && e < h.endpoints; e += 32) counts[e] = states[e].count;
-    if (threadIdx.x == 32) p.moved[blockIdx.x] = moved;
+    if (threadIdx.x == 32 && p.moved != nullptr) p.moved[blockIdx.x] = moved;
     if (threadIdx.x == 0) tracer.finish(p);
 }
 

@@ -44,9 +44,9 @@ struct Move {
     // Bytes of the channel's slice of the chunk; a tile is a part of it.
     u64 slice;
     u32 first_src;
-    // Operands in memory: sources (a received slot comes before them), then one destination if there is one.
+    // Operands in memory: sources (a received slot comes before them), then destinations.
     u16 srcs;
-    u16 has_dst;
+    u16 dsts;
     u16 recv, send;
     // Times each byte crosses between ranks.
     u16 crossings;
@@ -159,8 +159,11 @@ struct Params {
     u32 slice_steps;
     // Whether lines order more than what they carry: a plan may read a peer's buffer because of what came from it.
     u32 fences;
+    // Blocks that share a program, whose tiles they take in turns; above 1 only where programs are free of each other.
+    u32 replicas;
+    u32 reserved;
 };
-static_assert(sizeof(Params) == 248, "host layout");
+static_assert(sizeof(Params) == 256, "host layout");
 
 // Ranks of one process in one launch, each with blocks of its own: the first of them by rank. A rank's addresses that are indexed by
 // block count from the launch's first block, not from the rank's.
@@ -169,7 +172,7 @@ struct Ranks {
     Params of[LOCAL_RANKS];
     u32 first[LOCAL_RANKS];
 };
-static_assert(sizeof(Ranks) == 3024, "host layout");
+static_assert(sizeof(Ranks) == 3120, "host layout");
 
 struct EndpointState {
     // Steps this side has taken (for a sender, receiver or signaller: the value of `mine`), and the latest value seen of `theirs`.

@@ -17,6 +17,9 @@ struct Transfer {
     const char* in_slot;
     char* out_slot;
     char* dst;
+    // Destinations after the first: the programs of a fused launch have some.
+    const Operand* others;
+    u32 other_dsts;
     // Where the slice begins in the buffers, and in a chunk of scratch.
     u64 offset, within;
     u32 srcs;
@@ -25,11 +28,12 @@ struct Transfer {
 
     __device__ Transfer(const Program& prog, const Move& m, const EndpointState* states, const Params& p, u64 tile, const Cut& cut)
         : operands(prog.operands + m.first_src), factors(p.factors), common_factor(p.factor), in_slot(nullptr), out_slot(nullptr), dst(nullptr),
+          others(operands + m.srcs + 1), other_dsts(m.dsts > 1 ? m.dsts - 1 : 0),
           offset(tile * p.tile + cut.begin), within(cut.begin), srcs(m.srcs), misaligned(m.misaligned) {
         bytes = static_cast<u32>(offset >= m.slice ? 0 : min(m.slice - offset, cut.bytes));
         if (m.recv != NONE) in_slot = slot_of(prog, states, m.recv, p.slot);
         if (m.send != NONE) out_slot = slot_of(prog, states, m.send, p.slot);
-        if (m.has_dst) dst = const_cast<char*>(at(operands[m.srcs]));
+        if (m.dsts != 0) dst = const_cast<char*>(at(operands[m.srcs]));
     }
 
     static __device__ char* slot_of(const Program& prog, const EndpointState* states, u16 e, u64 slot) {
@@ -66,6 +70,8 @@ struct Transfer {
         return *reinterpret_cast<const T*>(factors + rank);
     }
 
+    __device__ char* other(u32 o) const { return const_cast<char*>(at(others[o])); }
+
     __device__ u32 total() const { return srcs + (in_slot != nullptr); }
 };
 
@@ -81,6 +87,7 @@ struct Mover {
 
     static __device__ __forceinline__ void put(const Transfer& t, u32 at, uint4 v) {
         if (t.dst != nullptr) store_vector(t.dst + at, v);
+        for (u32 o = 0; o < t.other_dsts; o++) store_vector(t.other(o) + at, v);
         if (t.out_slot != nullptr) store_vector(t.out_slot + at, v);
     }
 
@@ -186,6 +193,7 @@ struct Mover {
             out = E::round(acc);
         }
         if (t.dst != nullptr) store_element<Store>(t.dst + at, out);
+        for (u32 o = 0; o < t.other_dsts; o++) store_element<Store>(t.other(o) + at, out);
         if (t.out_slot != nullptr) store_element<Store>(t.out_slot + at, out);
     }
 

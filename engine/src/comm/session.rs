@@ -53,7 +53,7 @@ pub fn open_registered(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<Ra
 }
 
 fn prepare(comm: &Arc<Communicator>, spec: SessionSpec, registered: bool) -> Result<RankSession, ExecError> {
-    if spec.kernel == KernelChoice::Specialised {
+    if matches!(spec.kernel, KernelChoice::Specialised | KernelChoice::Fused) {
         return Err(ExecError::Refused(
             "a rank of a communicator launches for itself, and the specialised kernel is one launch for all ranks; choose auto or \
              interpreter"

@@ -124,17 +124,21 @@ pub enum KernelChoice {
     Interpreter,
     /// A kernel made for plans of this kind; refused where there is none.
     Specialised,
+    /// The interpreter, on programs rewritten for one launch of all ranks so that none waits for another ([`optimise`]); refused where that
+    /// cannot be. [`KernelChoice::Auto`] does so where it can and no specialised kernel serves.
+    Fused,
 }
 
 impl KernelChoice {
-    pub const ALL: [KernelChoice; 3] =
-        [KernelChoice::Auto, KernelChoice::Interpreter, KernelChoice::Specialised];
+    pub const ALL: [KernelChoice; 4] =
+        [KernelChoice::Auto, KernelChoice::Interpreter, KernelChoice::Specialised, KernelChoice::Fused];
 
     pub const fn name(self) -> &'static str {
         match self {
             KernelChoice::Auto => "auto",
             KernelChoice::Interpreter => "interpreter",
             KernelChoice::Specialised => "specialised",
+            KernelChoice::Fused => "fused",
         }
     }
 }
@@ -145,7 +149,7 @@ impl std::str::FromStr for KernelChoice {
         KernelChoice::ALL.into_iter().find(|k| k.name() == s).ok_or_else(|| UnknownName {
             what: "kernel",
             got: s.into(),
-            known: "auto, interpreter, specialised",
+            known: "auto, interpreter, specialised, fused",
         })
     }
 }

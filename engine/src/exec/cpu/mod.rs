@@ -99,7 +99,7 @@ unsafe fn session<L: Connection>(spec: SessionSpec) -> Result<CpuSession<L>, Exe
             "{ranks} ranks x {channels} channels make as many tasks, more than {MAX_TASKS}; use fewer channels"
         )));
     }
-    if spec.kernel == KernelChoice::Specialised {
+    if matches!(spec.kernel, KernelChoice::Specialised | KernelChoice::Fused) {
         return Err(ExecError::Refused(
             "the CPU back end has no specialised kernels: it interprets every plan; choose auto or interpreter".into(),
         ));

@@ -41,7 +41,7 @@ struct Move {
     slice: u64,
     first_src: u32,
     srcs: u16,
-    has_dst: u16,
+    dsts: u16,
     recv: u16,
     send: u16,
     crossings: u16,
@@ -156,6 +156,8 @@ pub struct Params {
     pub slices: u32,
     pub slice_steps: u32,
     pub fences: u32,
+    pub replicas: u32,
+    pub reserved: u32,
 }
 
 /// Most ranks of one launch of ranks that each run their own programs.
@@ -221,8 +223,8 @@ pub struct Exact {
 const _: () = {
     assert!(size_of::<Phase>() == 40 && size_of::<Wait>() == 8 && size_of::<Move>() == 24);
     assert!(size_of::<Operand>() == 16 && size_of::<Endpoint>() == 32 && size_of::<Header>() == 32);
-    assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 248);
-    assert!(size_of::<Ranks>() == 3024);
+    assert!(size_of::<Stall>() == 40 && size_of::<TraceRecord>() == 48 && size_of::<Params>() == 256);
+    assert!(size_of::<Ranks>() == 3120);
     assert!(size_of::<Exact>() == 64 && size_of::<OutputSpan>() == 24);
 };
 
@@ -296,15 +298,11 @@ impl Image {
             posts.extend(&phase.posts);
             for (mv, places) in phase.moves.iter().zip(placed) {
                 let fifo = mv.recv.is_some() || mv.send.is_some();
-                assert!(
-                    mv.dsts.len() <= 1,
-                    "the device writes one destination; fused programs are not for it yet"
-                );
                 moves.push(Move {
                     slice: mv.slice * program.elem_size,
                     first_src: operands.len() as u32,
                     srcs: mv.srcs.len() as u16,
-                    has_dst: u16::from(!mv.dsts.is_empty()),
+                    dsts: mv.dsts.len() as u16,
                     recv: mv.recv.unwrap_or(NONE),
                     send: mv.send.unwrap_or(NONE),
                     crossings: mv.crossings,

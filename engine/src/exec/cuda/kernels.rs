@@ -128,7 +128,7 @@ impl Kernels {
         Ok(per_multiprocessor.map_err(failed("asking how many blocks fit"))? as u32 * self.multiprocessors)
     }
 
-    /// Queues one execution of all the device's programs.
+    /// Queues one execution of all the device's programs. `resident`: blocks wait for each other, so all have to run together.
     pub fn run_plan(
         &self,
         stream: &Stream,
@@ -136,6 +136,7 @@ impl Kernels {
         (blocks, threads): (u32, u32),
         shared_bytes: u32,
         params: &Params,
+        resident: bool,
     ) -> Result<(), ExecError> {
         let function = self.interpreter(traced);
         stream.device().bind()?;
@@ -143,14 +144,11 @@ impl Kernels {
         // SAFETY: `run_plan` takes one `Params` by value, copied by the call; its addresses belong to the session, which waits for the
         // stream before it frees anything. `program::compile` and `slices::infer` bound every access to those buffers.
         unsafe {
-            result::launch_cooperative_kernel(
-                function.raw(),
-                (blocks, 1, 1),
-                (threads, 1, 1),
-                shared_bytes,
-                stream.raw(),
-                &mut args,
-            )
+            let launch = match resident {
+                true => result::launch_cooperative_kernel,
+                false => result::launch_kernel,
+            };
+            launch(function.raw(), (blocks, 1, 1), (threads, 1, 1), shared_bytes, stream.raw(), &mut args)
         }
         .map_err(failed(format!("launching the interpreter with {blocks} blocks")))
     }

@@ -7,6 +7,7 @@ use ringlab_kernels::Scope;
 use super::buffers::{self, Buffers};
 use super::direct::{self, Direct};
 use super::driver::{self, Device, Mapped, Memory};
+use super::fused::Fused;
 use super::image::{self, Image, Placed};
 use super::part::Part;
 use super::phases::{self, Phases};
@@ -70,6 +71,7 @@ fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
         parts.push(Part::new(&spec, device, local, image, scope, buffers.chunk_bytes)?);
     }
     let direct = direct(&spec, &devices[0], &parts, &buffers)?;
+    let fused = fused(&spec, &programs, &parts, &buffers, direct.is_some())?;
     let factors = match factors {
         Some(bits) => {
             let table = Memory::holding(&distinct[0], bytemuck::cast_slice::<u64, u8>(&bits))?;
@@ -92,6 +94,7 @@ fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
         programs,
         phases,
         direct,
+        fused,
         abort,
         meeting,
         factors,
@@ -115,12 +118,12 @@ fn direct(
             KernelChoice::Specialised => Err(ExecError::Refused(
                 "there is no specialised kernel for pre-multiplied sums; choose auto or interpreter".into(),
             )),
-            KernelChoice::Auto | KernelChoice::Interpreter => Ok(None),
+            _ => Ok(None),
         };
     }
     let serves = direct::serves(&spec.plan);
     match (spec.kernel, parts) {
-        (KernelChoice::Interpreter, _) => Ok(None),
+        (KernelChoice::Interpreter | KernelChoice::Fused, _) => Ok(None),
         (_, [part]) if serves => Direct::new(spec, device, &part.info, buffers).map(Some),
         (KernelChoice::Auto, _) => Ok(None),
         (KernelChoice::Specialised, _) if serves => Err(ExecError::Refused(format!(
@@ -133,6 +136,31 @@ fn direct(
             spec.plan.name
         ))),
     }
+}
+
+/// The plan's programs made free of each other, if they are wanted and can be.
+fn fused(
+    spec: &SessionSpec,
+    programs: &[Program],
+    parts: &[Part],
+    buffers: &Buffers,
+    direct: bool,
+) -> Result<Option<Fused>, ExecError> {
+    if direct || spec.kernel == KernelChoice::Interpreter {
+        return Ok(None);
+    }
+    let fused = match parts {
+        [part] => Fused::new(spec, programs, part, buffers)?,
+        _ => None,
+    };
+    if fused.is_none() && spec.kernel == KernelChoice::Fused {
+        return Err(ExecError::Refused(format!(
+            "the programs of {} cannot be freed of each other here: that takes all ranks on one device, no FIFOs, no average, and a plan \
+             in which nobody overwrites what a peer still reads; choose auto or interpreter",
+            spec.plan.name
+        )));
+    }
+    Ok(fused)
 }
 
 /// Refuses chunks of several steps where the plan is not known to do with the fewer chunks that a connection then holds.
@@ -209,7 +237,7 @@ fn open_devices(spec: &SessionSpec) -> Result<Vec<Arc<Device>>, ExecError> {
     Ok(by_rank)
 }
 
-fn placed<'a>(
+pub fn placed<'a>(
     program: &Program,
     phases: &'a Phases,
     buffers: &Buffers,

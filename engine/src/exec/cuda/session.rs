@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use super::buffers::Buffers;
 use super::direct::Direct;
 use super::driver::{Mapped, Memory};
+use super::exact::exact_params;
+use super::fused::Fused;
 use super::graph::Graph;
 use super::image::{self, Params, TraceRecord};
 use super::part::{Part, Recording};
@@ -16,7 +18,7 @@ use crate::exec::{
     CheckReport, ExecError, Hardware, Session, SessionSpec, Timing, WrongElement, refuse_check, refuse_input,
 };
 use crate::trace::{self, Origin, Trace};
-use crate::types::{Collective, Rank, RedOp};
+use crate::types::{Rank, RedOp};
 
 /// Outputs before a run: the CPU back end's pattern.
 pub const POISON: u8 = 0xA5;
@@ -33,6 +35,8 @@ pub struct CudaSession {
     pub phases: Vec<Phases>,
     /// Runs in place of the interpreter, unless traced.
     pub direct: Option<Direct>,
+    /// Programs that wait for nobody, in place of the plan's, unless traced.
+    pub fused: Option<Fused>,
     pub abort: Mapped<u32>,
     /// Arrivals of all blocks before an average is taken.
     pub meeting: Memory,
@@ -93,6 +97,8 @@ impl CudaSession {
             slices: spec.fifo.slices(),
             slice_steps: spec.fifo.slice_steps,
             fences: self.programs.iter().any(Program::reads_peers).into(),
+            replicas: 1,
+            reserved: 0,
         })
     }
 
@@ -128,18 +134,22 @@ impl CudaSession {
         if self.abort.read()[0] != 0 {
             return Err(self.stalled()?);
         }
-        let stamped = if self.direct(traced).is_some() || self.parts[0].stamps { executions + 1 } else { 0 };
+        let stamped = if self.waits_for_nobody(traced) || self.parts[0].stamps { executions + 1 } else { 0 };
         let stamps = self.stamps.values::<u64>(stamped as usize)?;
         let between = |pair: &[u64]| Duration::from_nanos(pair[1].saturating_sub(pair[0]));
         Ok(Timing {
             wall,
             iterations: stamps.windows(2).map(between).collect(),
             clock: CLOCK,
-            moved_bytes: if self.direct(traced).is_some() { self.planned() } else { self.moved()? },
+            moved_bytes: if self.waits_for_nobody(traced) { self.planned() } else { self.moved()? },
         })
     }
 
     /// What executes in place of the interpreter.
+    fn waits_for_nobody(&self, traced: bool) -> bool {
+        !traced && (self.direct.is_some() || self.fused.is_some())
+    }
+
     fn direct(&self, traced: bool) -> Option<&Direct> {
         self.direct.as_ref().filter(|_| !traced)
     }
@@ -179,6 +189,10 @@ impl CudaSession {
             stream.device().bind()?;
             return (0..iters).try_for_each(|_| launch.queue(stream));
         }
+        if let Some(fused) = self.fused.as_ref().filter(|_| !traced) {
+            let params = Params { stamps: self.stamps.address().0, ..params[0] };
+            return (0..iters).try_for_each(|_| fused.queue(&self.parts[0], &params));
+        }
         for iter in 0..iters {
             if iter > 0 {
                 // A plan orders accesses to peers' buffers within one execution only.
@@ -190,7 +204,7 @@ impl CudaSession {
             for (part, params) in self.parts.iter().zip(params) {
                 let stamper = u32::from(params.stamps != 0);
                 let grid = (part.local.len() as u32 + stamper, part.threads);
-                part.kernels.run_plan(&part.stream, traced, grid, part.shared_bytes, params)?;
+                part.kernels.run_plan(&part.stream, traced, grid, part.shared_bytes, params, true)?;
             }
         }
         Ok(())
@@ -199,7 +213,7 @@ impl CudaSession {
     /// Stamps the end of the last execution.
     fn stamp_end(&self) -> Result<(), ExecError> {
         let first = &self.parts[0];
-        if !first.stamps && self.direct.is_none() {
+        if !first.stamps && !self.waits_for_nobody(false) {
             return Ok(());
         }
         first.kernels.stamp(
@@ -339,11 +353,9 @@ impl CudaSession {
         }
         timeline::relative(&mut spans);
         let Hardware { backend, device, kernel, .. } = self.describe();
-        let hardware = match self.direct {
-            Some(_) => {
-                format!("{device}, traced with the interpreter; untraced executions use the {kernel} kernel")
-            }
-            None => device,
+        let hardware = match kernel {
+            "interpreter" => device,
+            _ => format!("{device}, traced with the plan's own steps; untraced executions use the {kernel}"),
         };
         let clock = match self.parts.len() {
             1 => "globaltimer of the device",
@@ -357,41 +369,6 @@ impl CudaSession {
             spans,
             dropped,
         })
-    }
-}
-
-/// What `fill` and `check` are told about a rank. The number of ranks was found fit before.
-pub fn exact_params(spec: &SessionSpec, seed: u64, rank: Rank) -> image::Exact {
-    let SessionSpec { plan, dtype, op, block, .. } = spec;
-    let exact = Exact::of(seed, *dtype, *op, plan.ranks, plan.collective);
-    let (draw, op) = exact.expect("`open` checked the number of ranks").recipe();
-    let root = plan.collective.root().map_or(0, |root| root.0);
-    let collective = match plan.collective {
-        Collective::AllReduce => 0,
-        Collective::AllGather => 1,
-        Collective::ReduceScatter => 2,
-        Collective::Broadcast { .. } => 3,
-        Collective::Reduce { .. } => 4,
-        Collective::AllToAll => 5,
-        Collective::Gather { .. } => 6,
-        Collective::Scatter { .. } => 7,
-        Collective::SendRecv => 8,
-    };
-    let op = RedOp::ALL.iter().position(|&o| o == op).expect("every reduction is in ALL") as u32;
-    image::Exact {
-        seed,
-        block: *block,
-        op,
-        ranks: plan.ranks,
-        most: draw.most,
-        givers: draw.givers,
-        shifts: draw.shifts,
-        bits: draw.bits,
-        shape: draw.kind as u32,
-        is_signed: draw.signed.into(),
-        collective,
-        root,
-        rank: rank.0,
     }
 }
 
@@ -483,7 +460,11 @@ impl Session for CudaSession {
             device: info.name.clone(),
             driver: info.driver.clone(),
             devices: self.parts.len() as u32,
-            kernel: if self.direct.is_some() { "direct" } else { "interpreter" },
+            kernel: match (&self.direct, &self.fused) {
+                (Some(_), _) => "direct",
+                (None, Some(_)) => "interpreter of fused programs",
+                (None, None) => "interpreter",
+            },
         }
     }
 }

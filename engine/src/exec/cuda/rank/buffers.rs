@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use super::{Factor, Port};
 use crate::data::{self, Exact};
 use crate::exec::cuda::driver::{Memory, Stream};
+use crate::exec::cuda::exact::exact_params;
 use crate::exec::cuda::foreign::ForeignStream;
 use crate::exec::cuda::graph::Graph;
 use crate::exec::cuda::ipc::OWN_PIECE;
 use crate::exec::cuda::kernels::Kernels;
-use crate::exec::cuda::session::{POISON, exact_params};
+use crate::exec::cuda::session::POISON;
 use crate::exec::{CheckReport, ExecError, Hardware, SessionSpec, WrongElement, refuse_check};
 use crate::types::Rank;
 

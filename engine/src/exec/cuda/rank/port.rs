@@ -302,6 +302,8 @@ impl Port {
             slices: 1,
             slice_steps: 1,
             fences: ready.fences.into(),
+            replicas: 1,
+            reserved: 0,
         }
     }
 
