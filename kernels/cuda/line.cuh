@@ -101,18 +101,24 @@ struct LineMover {
         return v;
     }
 
-    // What the move makes of vector `at`; `received` is its first source where one is received.
-    __device__ uint4 combined(u32 at, uint4 received) const {
+    // The first source in memory, which is under way while lines are waited for.
+    __device__ Pack<E> memory_first(u32 at) const {
         Pack<E> v;
+        v.words = make_uint4(0, 0, 0, 0);
+        return t.srcs != 0 ? memory(t.in_slot != nullptr, at) : v;
+    }
+
+    // What the move makes of vector `at`; `received` is its first source where one is received, `own` the first in memory.
+    __device__ uint4 combined(u32 at, uint4 received, const Pack<E>& own) const {
+        Pack<E> v = own;
         if (t.in_slot != nullptr) v.words = received;
-        else v = memory(0, at);
         const u32 total = t.total();
         if (total > 1) {
             Acc acc[LANES];
 #pragma unroll
             for (u32 l = 0; l < LANES; l++) acc[l] = E::widen(v.lanes[l]);
             for (u32 s = 1; s < total; s++) {
-                const Pack<E> x = memory(s, at);
+                const Pack<E> x = s == 1 && t.in_slot != nullptr ? own : memory(s, at);
 #pragma unroll
                 for (u32 l = 0; l < LANES; l++) acc[l] = R::apply(acc[l], E::widen(x.lanes[l]));
             }
@@ -158,12 +164,16 @@ struct LineMover {
         const u32 first = (warp * 32 + (threadIdx.x & 31)) * 16, stride = warps * 512;
         u32 at = first;
         for (; at < extent(); at += stride) {
+            const Pack<E> own = memory_first(at);
             const uint4 received = t.in_slot != nullptr ? receive_ll(at) : make_uint4(0, 0, 0, 0);
-            const uint4 v = combined(at, received);
+            const uint4 v = combined(at, received, own);
             if (t.out_slot != nullptr) send_ll(at, v);
         }
         if (t.out_slot != nullptr && (flag_out - 1) % CLEAN_EVERY < SLOTS) {
-            for (; at < watch.watch.p.slice; at += stride) send_ll(at, make_uint4(0, 0, 0, 0));
+            // The slot is as long as the longest slice, which may be less than a slice can be.
+            const Params& p = watch.watch.p;
+            const u64 payload = p.slot * p.slice_steps / 2;
+            for (; at < payload; at += stride) send_ll(at, make_uint4(0, 0, 0, 0));
         }
     }
 
@@ -197,12 +207,13 @@ struct LineMover {
             const u32 begin = g * GROUP_PAYLOAD, at = begin + place;
             const bool second = extent() - begin > GROUP_HALF;
             uint4 a = make_uint4(0, 0, 0, 0), b = a;
+            const Pack<E> own_a = memory_first(at), own_b = memory_first(at + GROUP_HALF);
             if (t.in_slot != nullptr) {
                 receive_ll128(g, second, a, b);
                 if (flagged) a = joined(low(a), low(b));
             }
-            a = combined(at, a);
-            if (second && !flagged) b = combined(at + GROUP_HALF, b);
+            a = combined(at, a, own_a);
+            if (second && !flagged) b = combined(at + GROUP_HALF, b, own_b);
             if (t.out_slot == nullptr) continue;
             char* const lines = t.out_slot + g * GROUP_WIRE + lane * 16;
             if (flagged) {

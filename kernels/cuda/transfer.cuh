@@ -84,6 +84,8 @@ struct Mover {
     // accumulators.
     static constexpr u32 COPY_DEPTH = 4;
     static constexpr u32 FOLD_DEPTH = LANES == 16 ? 1 : 2;
+    // Of two sources, as all steps of a ring have, where the accumulators leave room.
+    static constexpr u32 PAIR_DEPTH = LANES <= 4 ? 4 : FOLD_DEPTH;
 
     static __device__ __forceinline__ void put(const Transfer& t, u32 at, uint4 v) {
         if (t.dst != nullptr) store_vector(t.dst + at, v);
@@ -210,6 +212,7 @@ struct Mover {
         if (body != 0) {
             const bool copies = total == 1 && !(R::SCALES && t.has_factor(0));
             if (copies) vectors<COPY_DEPTH, false>(t, total, head, head + body, warp, warps);
+            else if (total == 2 && PAIR_DEPTH > FOLD_DEPTH) vectors<PAIR_DEPTH, true>(t, total, head, head + body, warp, warps);
             else vectors<FOLD_DEPTH, true>(t, total, head, head + body, warp, warps);
         }
         // What no vector covers: before the first 16-byte boundary and behind the last.
