@@ -18,7 +18,8 @@ use crate::tuner::overrides::{ALGO, TUNER_FILE, TUNER_PROFILE};
 use crate::tuner::{
     Choice, Domain, Gate, List, Overrides, Profile, Protocol, Query, RuleOfThumb, SelectError, Tuner,
 };
-use crate::types::{Collective, Rank};
+use crate::types::{Collective, Rank, RedOp};
+use crate::verify::verify;
 
 /// Bytes of a channel's slice of a chunk that are worth a block of their own.
 const SLICE_BYTES: u64 = 16 << 10;
@@ -330,7 +331,7 @@ pub(super) fn cannot(plan: &Plan) -> Option<Text> {
             "it reads peers' buffers, which a communicator does not map",
         ));
     }
-    cannot_registered(plan)
+    too_much_scratch(plan)
 }
 
 /// Whether a rank reads a buffer of a peer that is one of these.
@@ -345,13 +346,40 @@ fn plan_reads(plan: &Plan, which: impl Fn(Buffer) -> bool) -> bool {
 }
 
 /// As [`cannot`], where the ranks' inputs and outputs are registered.
-pub(super) fn cannot_registered(plan: &Plan) -> Option<Text> {
+///
+/// Every rank launches for itself, so nothing but the plan orders what ranks do to each other's buffers: also not that a rank's caller
+/// writes to its buffers again, once its own launch has ended, behind a peer that still reads them. Hence the proof.
+pub(super) fn cannot_registered(plan: &Plan, op: RedOp, in_place: bool) -> Option<Text> {
     if plan_reads(plan, |buffer| matches!(buffer, Buffer::Scratch(_))) {
         return Some(Text::new(
             "它直接读取其他 rank 的暂存区，而通信器不映射暂存区",
             "it reads peers' scratch, which a communicator does not map",
         ));
     }
+    if let Some(why) = too_much_scratch(plan) {
+        return Some(why);
+    }
+    // In place every rank has multiplied its own input before.
+    let scales = op == RedOp::PreMulSum && plan.collective.reduces() && !in_place;
+    if scales && plan_reads(plan, |buffer| buffer == Buffer::Input) {
+        return Some(Text::new(
+            "它直接读取其他 rank 的输入，而预乘求和时每个 rank 只知道自己的系数",
+            "it reads peers' inputs, and of a pre-multiplied sum each rank knows its own factor only",
+        ));
+    }
+    if !plan_reads(plan, |_| true) {
+        return None;
+    }
+    verify(plan, in_place).err().map(|refusal| {
+        let why = refusal.message();
+        Text::new(
+            format!("它直接读取其他 rank 的缓冲区，因此必须先被证明正确：{}", why.zh),
+            format!("it reads peers' buffers, so it has to be proved right first: {}", why.en),
+        )
+    })
+}
+
+fn too_much_scratch(plan: &Plan) -> Option<Text> {
     let scratch: u32 = plan.scratch.iter().map(|scratch| scratch.chunks).sum();
     (scratch > SCRATCH_CHUNKS).then(|| {
         Text::new(

@@ -177,9 +177,70 @@ fn a_plan_is_refused_as_a_whole_though_some_ranks_part_could_run() {
     // The root of a direct broadcast only says that its data is there; the others read it.
     let plan = generate(Algorithm::OneShot, Collective::Broadcast { root: Rank(0) }, 3, 1).unwrap();
     assert!(cannot(&plan).unwrap().en.contains("reads peers' buffers"));
-    assert_eq!(cannot_registered(&plan), None);
+    assert_eq!(cannot_registered(&plan, RedOp::Sum, false), None);
     let plan = generate(Algorithm::Exchange, Collective::Broadcast { root: Rank(0) }, 3, 1).unwrap();
     assert_eq!(cannot(&plan), None);
+}
+
+/// Every rank adds up both inputs where they lie; `last` closes the program.
+fn reads_inputs(last: &str) -> Plan {
+    let barrier = "  signal to 1-r\n  wait from 1-r\n";
+    let text = format!(
+        "plan t v1\ncollective all_reduce\nranks 2\nchannels 2\nchunks 1\nevery rank:\n{barrier}  \
+         reduce input[0], input[0] of 1-r into output[0]\n{last}"
+    );
+    crate::plan::text::parse(&text).unwrap().plan
+}
+
+/// Of a plan that leaves the last barrier out, a rank's launch may end, and its caller write to its input, while the peer reads it.
+#[test]
+fn a_plan_on_registered_buffers_has_to_hear_that_peers_have_read_them() {
+    let closed = reads_inputs("  signal to 1-r\n  wait from 1-r\n");
+    assert_eq!(cannot_registered(&closed, RedOp::Sum, false), None);
+    let why = cannot_registered(&reads_inputs(""), RedOp::Sum, false).unwrap();
+    assert!(why.en.contains("has to be proved right") && why.en.contains("may finish while"), "{why:?}");
+    // One side that does not wait is enough.
+    let mut half = closed.clone();
+    let Some(Step::Wait { .. }) = half.programs[3].steps.pop() else {
+        panic!("rank 1, channel 1 waits last")
+    };
+    half.programs[1].steps.retain(|step| !matches!(step, Step::Signal { .. }));
+    half.programs[1].steps.insert(0, Step::Signal { to: Rank(1) });
+    let why = cannot_registered(&half, RedOp::Sum, false).unwrap();
+    assert!(why.en.contains("rank 1 may finish while"), "{why:?}");
+    // In place the sum would go where the peer still reads.
+    let why = cannot_registered(&closed, RedOp::Sum, true).unwrap();
+    assert!(why.en.contains("has to be proved right"), "{why:?}");
+}
+
+#[test]
+fn generated_plans_run_on_registered_buffers() {
+    for ranks in [1, 2, 5, 16, 64] {
+        for collective in Collective::all(Rank(ranks - 1)) {
+            for algorithm in [Algorithm::OneShot, Algorithm::TwoShot] {
+                let Ok(plan) = generate(algorithm, collective, ranks, 2) else { continue };
+                assert_eq!(cannot_registered(&plan, RedOp::Avg, false), None, "{}", plan.name);
+                if collective.alias().is_some() {
+                    assert_eq!(cannot_registered(&plan, RedOp::PreMulSum, true), None, "{}", plan.name);
+                }
+            }
+        }
+    }
+}
+
+/// A launch knows one factor, its own rank's, and would multiply the peers' inputs by it too.
+#[test]
+fn peers_inputs_are_not_multiplied_by_a_ranks_own_factor() {
+    for algorithm in [Algorithm::OneShot, Algorithm::TwoShot] {
+        let plan = |collective| generate(algorithm, collective, 2, 1).unwrap();
+        let of = |op, in_place| cannot_registered(&plan(Collective::AllReduce), op, in_place);
+        assert!(of(RedOp::PreMulSum, false).unwrap().en.contains("knows its own factor only"));
+        assert_eq!([of(RedOp::PreMulSum, true), of(RedOp::Sum, false)], [None, None]);
+        let broadcast = plan(Collective::Broadcast { root: Rank(0) });
+        assert_eq!(cannot_registered(&broadcast, RedOp::PreMulSum, false), None, "nothing is reduced");
+    }
+    let sends = generate(Algorithm::Ring, Collective::AllReduce, 2, 1).unwrap();
+    assert_eq!(cannot_registered(&sends, RedOp::PreMulSum, false), None);
 }
 
 #[test]

@@ -44,10 +44,12 @@ pub fn open(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<RankSession, 
     prepare(comm, spec, false)
 }
 
-/// As [`open`], on buffers that are registered with all ranks: they may read each other's.
+/// As [`open`], on buffers that are registered with all ranks: they may read each other's, by plans that [`crate::verify`] has proved
+/// right.
 ///
 /// # Errors
-/// As [`open`] and [`Communicator::register`].
+/// As [`open`] and [`Communicator::register`]. Refused with the verifier's reason when a plan that reads peers' buffers is not right,
+/// as when a rank may finish while a peer still reads its buffer.
 pub fn open_registered(comm: &Arc<Communicator>, spec: SessionSpec) -> Result<RankSession, ExecError> {
     prepare(comm, spec, true)
 }
@@ -60,13 +62,17 @@ fn prepare(comm: &Arc<Communicator>, spec: SessionSpec, registered: bool) -> Res
                 .into(),
         ));
     }
+    crate::exec::refuse_in_place(&spec)?;
     if spec.fifo != Fifo::of(spec.fifo.protocol) {
         return Err(ExecError::Refused(
             "ranks of a communicator have chunks of one slice and one step; cut chunks into slices with all ranks in one launch".into(),
         ));
     }
     // Of the whole plan: a rank whose own part could run would wait for one whose part cannot.
-    let why = if registered { cannot_registered(&spec.plan) } else { cannot(&spec.plan) };
+    let why = match registered {
+        true => cannot_registered(&spec.plan, spec.op, spec.in_place),
+        false => cannot(&spec.plan),
+    };
     if let Some(why) = why {
         return Err(ExecError::Refused(format!(
             "ranks of a communicator cannot run the plan {}: {}; choose an algorithm that sends",

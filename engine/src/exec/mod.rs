@@ -46,7 +46,7 @@ fn refuse_input(rank: Rank, ranks: u32, bytes: u64, wanted: u64) -> Result<(), E
 }
 
 /// Refuses what no back end can do.
-fn refuse_in_place(spec: &SessionSpec) -> Result<(), ExecError> {
+pub(crate) fn refuse_in_place(spec: &SessionSpec) -> Result<(), ExecError> {
     let collective = spec.plan.collective;
     match spec.in_place && collective.alias().is_none() {
         true => Err(ExecError::Refused(collective.no_in_place().en)),
