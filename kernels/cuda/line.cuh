@@ -18,7 +18,7 @@ static_assert(CLEAN_EVERY % SLOTS == 0, "all slots come up behind a boundary");
 
 constexpr u32 GROUP_PAYLOAD = 960, GROUP_WIRE = 1024, GROUP_HALF = 28 * 16;
 
-// Waiting within moves, by any thread. The first that gives up leaves the record.
+// Waiting within moves, by any thread. The first of a block that gives up leaves the record.
 struct LineWatch {
     const Program& prog;
     const Phase& phase;
@@ -33,16 +33,10 @@ struct LineWatch {
 struct Patience {
     const LineWatch& w;
     u16 endpoint;
-    u64 since;
 
-    __device__ Patience(const LineWatch& watch, u16 e) : w(watch), endpoint(e), since(0) {}
-
-    __device__ bool ends() {
-        if (atomicAdd(w.lost, 0) != 0) return true;
-        const u64 now = device_nanos();
-        if (since == 0) since = now;
-        if (now - since <= w.watch.p.deadline_ns && load_abort(w.watch.p.abort) == 0) return false;
-        w.watch.stop();
+    __device__ bool ends() const {
+        if (*static_cast<volatile u32*>(w.lost) != 0) return true;
+        if (!w.watch.stopped()) return false;
         if (atomicExch(w.lost, 1) == 0) record();
         return true;
     }
@@ -143,13 +137,18 @@ struct LineMover {
 
     static __device__ bool has(uint4 line, u32 flag) { return line.y == flag && line.w == flag; }
 
-    __device__ uint4 receive_ll(u32 at) const {
+    // False when given up: what the lines hold is then of no use to anybody.
+    __device__ bool receive_ll(u32 at, uint4& v) const {
         const char* const lines = t.in_slot + 2 * at;
         const u32 flag = static_cast<u32>(flag_in);
-        Patience patience(watch, move.recv);
+        const Patience patience{watch, move.recv};
         for (u32 spins = 1;; spins++) {
             const uint4 a = load_line(lines), b = load_line(lines + 16);
-            if ((has(a, flag) && has(b, flag)) || (spins % POLL_EVERY == 0 && patience.ends())) return make_uint4(a.x, a.z, b.x, b.z);
+            if (has(a, flag) && has(b, flag)) {
+                v = make_uint4(a.x, a.z, b.x, b.z);
+                return true;
+            }
+            if (spins % POLL_EVERY == 0 && patience.ends()) return false;
         }
     }
 
@@ -165,7 +164,8 @@ struct LineMover {
         u32 at = first;
         for (; at < extent(); at += stride) {
             const Pack<E> own = memory_first(at);
-            const uint4 received = t.in_slot != nullptr ? receive_ll(at) : make_uint4(0, 0, 0, 0);
+            uint4 received = make_uint4(0, 0, 0, 0);
+            if (t.in_slot != nullptr && !receive_ll(at, received)) return;
             const uint4 v = combined(at, received, own);
             if (t.out_slot != nullptr) send_ll(at, v);
         }
@@ -183,18 +183,18 @@ struct LineMover {
         return make_uint4(static_cast<u32>(low), static_cast<u32>(low >> 32), static_cast<u32>(high), static_cast<u32>(high >> 32));
     }
 
-    // A whole warp; `second`: whether the group has a second store.
-    __device__ void receive_ll128(u32 group, bool second, uint4& first_half, uint4& second_half) const {
+    // A whole warp; `second`: whether the group has a second store. False as above.
+    __device__ bool receive_ll128(u32 group, bool second, uint4& first_half, uint4& second_half) const {
         const u32 lane = threadIdx.x & 31;
         const char* const lines = t.in_slot + group * GROUP_WIRE + lane * 16;
         const bool flagged = lane % 8 == 7;
-        Patience patience(watch, move.recv);
+        const Patience patience{watch, move.recv};
         for (u32 spins = 1;; spins++) {
             first_half = load_line(lines);
             if (second) second_half = load_line(lines + 512);
             const bool missing = flagged && (high(first_half) != flag_in || (second && high(second_half) != flag_in));
-            if (!__any_sync(~0u, missing)) return;
-            if (spins % POLL_EVERY == 0 && __shfl_sync(~0u, lane == 0 && patience.ends(), 0)) return;
+            if (!__any_sync(~0u, missing)) return true;
+            if (spins % POLL_EVERY == 0 && __shfl_sync(~0u, lane == 0 && patience.ends(), 0)) return false;
         }
     }
 
@@ -209,7 +209,7 @@ struct LineMover {
             uint4 a = make_uint4(0, 0, 0, 0), b = a;
             const Pack<E> own_a = memory_first(at), own_b = memory_first(at + GROUP_HALF);
             if (t.in_slot != nullptr) {
-                receive_ll128(g, second, a, b);
+                if (!receive_ll128(g, second, a, b)) return;
                 if (flagged) a = joined(low(a), low(b));
             }
             a = combined(at, a, own_a);

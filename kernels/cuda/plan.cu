@@ -75,12 +75,13 @@ __device__ inline void average(const Params& p, const Header& h) {
 __device__ __forceinline__ void run(const Params& p) {
     extern __shared__ __align__(16) char shared[];
     __shared__ volatile u64 began;
+    __shared__ unsigned long long looked;
     __shared__ volatile u32 stop;
     __shared__ volatile u32 halted;
     // Raised within moves, by whoever waited for a line in vain.
     __shared__ u32 lost;
     const u32 warp = threadIdx.x / 32;
-    const Watch watch{p, began};
+    const Watch watch{p, &began, &looked};
     if (p.stamps != nullptr && blockIdx.x == gridDim.x - 1) {
         // A block of its own reads the clock, which takes longer than a short message may.
         if (threadIdx.x == 0) stamp_launch(p.stamps, p.launches, p.stamp_capacity);
@@ -90,8 +91,7 @@ __device__ __forceinline__ void run(const Params& p) {
     // Everything a block needs is fetched by warps of its own, so that its latencies overlap.
     EndpointState* const states = reinterpret_cast<EndpointState*>(shared);
     u64* const counts = p.counts + blockIdx.x * p.endpoints_per_block;
-    const u32 program = blockIdx.x / p.replicas, replica = blockIdx.x % p.replicas;
-    const char* words = p.programs + static_cast<u64>(program) * p.program_bytes;
+    const char* words = p.programs + static_cast<u64>(blockIdx.x) * p.program_bytes;
     if (p.program_fits) {
         char* const close = shared + p.endpoints_per_block * sizeof(EndpointState);
         for (u32 at = threadIdx.x * 16; at < p.program_bytes; at += blockDim.x * 16) {
@@ -107,6 +107,7 @@ __device__ __forceinline__ void run(const Params& p) {
         stop = 0;
         lost = 0;
         began = 0;
+        looked = static_cast<u64>(clock64());
     }
     if (threadIdx.x == blockDim.x / 2) halted = watch.halted_before();
     __syncthreads();
@@ -120,12 +121,9 @@ __device__ __forceinline__ void run(const Params& p) {
 
     u64 moved = 0;
     Tracer tracer;
-    for (u64 tile = replica; tile < p.tiles; tile += p.replicas) {
+    for (u64 tile = 0; tile < p.tiles; tile++) {
         // A program that never waits has to end at the deadline as well.
-        if (threadIdx.x == 0 && tile > replica && watch.late()) {
-            watch.stop();
-            stop = 1;
-        }
+        if (threadIdx.x == 0 && tile > 0 && watch.stopped()) stop = 1;
         for (u32 i = 0; i < h.phases; i++) {
             const Phase phase = prog.phases[i];
             if (tile >= phase.tiles) continue;

@@ -3,26 +3,29 @@
 #include "memory.cuh"
 #include "program.cuh"
 
-// The abort word is a read across PCIe: often enough to stop within a fraction of a millisecond, seldom enough to cost nothing.
+// Spins between two looks at the multiprocessor's own clock, which costs next to nothing.
 constexpr u32 POLL_EVERY = 64;
+// Its ticks between two looks of a block at the abort word, the deadline and the device's timer: about 0.1 ms. The word is a read across
+// PCIe, so that a block that looked all the time would learn late what it waits for, and hundreds of blocks would hold each other up.
+constexpr u64 LOOK_EVERY = 200000;
 
 struct Watch {
     const Params& p;
-    // In shared memory: when thread 0 first looked at the clock, or 0. A wait that is soon over never looks.
-    volatile u64& began;
+    // In shared memory: the device's timer when the block first looked, or 0, and the clock when it last did.
+    volatile u64* began;
+    unsigned long long* looked;
 
-    // Called by thread 0. Past the deadline it stops everyone.
+    // Any thread. Past the deadline it stops everyone.
     __device__ bool stopped() const {
-        if (!late() && load_abort(p.abort) == 0) return false;
+        const u64 clock = static_cast<u64>(clock64());
+        const u64 last = *static_cast<volatile unsigned long long*>(looked);
+        // One thread a time. A block that was moved to another multiprocessor may find its clock behind, which counts as late as well.
+        if (clock - last < LOOK_EVERY || atomicCAS(looked, last, clock) != last) return false;
+        const u64 now = device_nanos();
+        if (*began == 0) *began = now;
+        if (now - *began <= p.deadline_ns && load_abort(p.abort) == 0) return false;
         stop();
         return true;
-    }
-
-    // Called by thread 0.
-    __device__ bool late() const {
-        const u64 now = device_nanos();
-        if (began == 0) began = now;
-        return now - began > p.deadline_ns;
     }
 
     __device__ void stop() const {

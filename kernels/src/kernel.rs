@@ -132,6 +132,9 @@ impl Count {
     }
 }
 
+/// Most threads of a block of the fused interpreter.
+pub const FUSED_THREADS: u32 = 512;
+
 /// Most threads of a block of the direct kernel.
 pub const DIRECT_THREADS: u32 = 512;
 
@@ -142,6 +145,8 @@ pub enum Kernel {
     Plan { element: Element, reduction: Reduction, protocol: Protocol, scope: Scope, traced: bool },
     /// The interpreter for several ranks of one process in one launch, entry point `run_ranks`.
     Ranks { element: Element, reduction: Reduction, protocol: Protocol, scope: Scope },
+    /// The interpreter for programs that wait for nobody, entry point `run_fused`.
+    Fused { element: Element, reduction: Reduction },
     /// Direct plans of ranks that share a device, entry point `run_direct`.
     Direct { element: Element, reduction: Reduction, average: bool, sources: Count, destinations: Count },
     /// Entry points `fill` and `check`.
@@ -170,6 +175,7 @@ impl Kernel {
                         all.extend(counts.map(direct));
                     }
                 }
+                all.push(Kernel::Fused { element, reduction });
                 for protocol in Protocol::ALL {
                     for scope in [Scope::Device, Scope::System] {
                         let plan = |traced| Kernel::Plan { element, reduction, protocol, scope, traced };
@@ -186,6 +192,7 @@ impl Kernel {
     pub(crate) const fn source(self) -> (&'static str, &'static str) {
         match self {
             Kernel::Plan { .. } | Kernel::Ranks { .. } => ("plan.cu", include_str!("../cuda/plan.cu")),
+            Kernel::Fused { .. } => ("fused.cu", include_str!("../cuda/fused.cu")),
             Kernel::Direct { .. } => ("direct.cu", include_str!("../cuda/direct.cu")),
             Kernel::Data { .. } => ("data.cu", include_str!("../cuda/data.cu")),
             Kernel::Clock => ("clock.cu", include_str!("../cuda/clock.cu")),
@@ -208,6 +215,14 @@ impl Kernel {
                 definitions.push("-DRINGLAB_RANKS".into());
                 definitions
             }
+            Kernel::Fused { element, reduction } => vec![
+                format!("-DRINGLAB_ELEMENT={}", element.name()),
+                format!("-DRINGLAB_REDUCTION={}", reduction.name()),
+                format!("-DRINGLAB_MOST_THREADS={FUSED_THREADS}"),
+                // Nothing is sent on connections, and nobody is waited for.
+                format!("-DRINGLAB_PROTOCOL={}", Protocol::Simple as u8),
+                "-DRINGLAB_SYSTEM_SCOPE=0".into(),
+            ],
             Kernel::Direct { element, reduction, average, sources, destinations } => vec![
                 format!("-DRINGLAB_ELEMENT={}", element.name()),
                 format!("-DRINGLAB_REDUCTION={}", reduction.name()),

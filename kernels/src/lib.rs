@@ -7,5 +7,5 @@ mod nvrtc;
 
 pub use cache::{Cache, CacheOutcome};
 pub use compile::{Image, KernelError, compile, load};
-pub use kernel::{Arch, Count, DIRECT_THREADS, Element, Kernel, Protocol, Reduction, Scope};
+pub use kernel::{Arch, Count, DIRECT_THREADS, Element, FUSED_THREADS, Kernel, Protocol, Reduction, Scope};
 pub use nvrtc::{version, why_missing};

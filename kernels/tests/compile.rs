@@ -64,7 +64,7 @@ fn every_kernel_compiles_for_hopper_of_variants_one_for_each_type_and_reduction(
         return;
     }
     let in_full = |kernel: &Kernel| match kernel {
-        Kernel::Direct { .. } | Kernel::Ranks { .. } => false,
+        Kernel::Direct { .. } | Kernel::Ranks { .. } | Kernel::Fused { .. } => false,
         Kernel::Plan { protocol, .. } => *protocol == Protocol::Simple,
         Kernel::Data { .. } | Kernel::Clock => true,
     };
@@ -80,6 +80,7 @@ fn every_kernel_compiles_for_hopper_of_variants_one_for_each_type_and_reduction(
             protocol,
             scope: [Scope::Device, Scope::System][i % 2],
         });
+        kernels.push(Kernel::Fused { element, reduction });
         for (j, reduction) in Reduction::ALL.into_iter().enumerate() {
             let (scope, traced) = ([Scope::Device, Scope::System][(i + j) % 2], (i + j) / 2 % 2 == 0);
             let lines = [Protocol::Ll, Protocol::Ll128];

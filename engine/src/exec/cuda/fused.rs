@@ -1,9 +1,14 @@
 //! A plan's programs rewritten for one launch of all ranks ([`optimise`]), where none waits for another any more: blocks then need not run
 //! together, and several share the tiles of a program.
 
+use std::sync::Arc;
+
+use ringlab_kernels::FUSED_THREADS;
+
 use super::buffers::Buffers;
-use super::driver::Memory;
+use super::driver::{Function, Memory};
 use super::image::{Image, Params};
+use super::kernels;
 use super::open::placed;
 use super::part::Part;
 use super::phases::{self, Phases};
@@ -14,8 +19,7 @@ use crate::exec::{ExecError, SessionSpec};
 use crate::plan::layout::Layout;
 use crate::types::RedOp;
 
-/// Threads of a block, and of one with short tiles.
-const THREADS: u32 = 512;
+/// Threads of a block with short tiles.
 const FEW_THREADS: u32 = 256;
 const SHORT_TILE: u64 = 8 << 10;
 
@@ -26,6 +30,7 @@ const TILE: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 10;
 const SHARED_BYTES: u32 = 40 << 10;
 
 pub struct Fused {
+    function: Arc<Function>,
     programs: Memory,
     program_bytes: u32,
     blocks: u32,
@@ -75,16 +80,19 @@ impl Fused {
         let longest = phases.iter().flat_map(|p| &p.phases).flat_map(|p| &p.moves).map(|m| m.slice).max();
         let longest = longest.unwrap_or(0) * size as u64;
         let blocks = programs.len() as u32;
-        let fits = part.kernels.resident_blocks(false, THREADS, image.program_bytes())?;
+        let function = kernels::fused(part.stream.device(), &part.info, spec.dtype, spec.op)?;
+        let fits = kernels::resident_blocks(&function, FUSED_THREADS, image.program_bytes())?
+            * part.info.multiprocessors;
         let share = longest.div_ceil(u64::from((fits / blocks).max(1))).next_multiple_of(16);
         let tile = share.clamp(*TILE.start(), *TILE.end());
         let tiles = Layout::new(spec.block, size, plan.chunks, plan.channels, tile as usize).tiles();
         Ok(Some(Fused {
+            function,
             programs: Memory::holding(part.stream.device(), &image.words())?,
             program_bytes: image.program_bytes(),
             blocks,
             replicas: u64::from((fits / blocks).max(1)).min(tiles).max(1) as u32,
-            threads: if tile.min(longest) < SHORT_TILE { FEW_THREADS } else { THREADS },
+            threads: if tile.min(longest) < SHORT_TILE { FEW_THREADS } else { FUSED_THREADS },
             tile,
             tiles,
         }))
@@ -97,15 +105,12 @@ impl Fused {
             tiles: self.tiles,
             tile: self.tile,
             program_bytes: self.program_bytes,
-            endpoints_per_block: 0,
-            program_fits: 1,
             replicas: self.replicas,
-            // Each is counted by a block of its own; a plan's bytes do not depend on who moves them.
-            moved: 0,
             ..*plain
         };
         let stamper = u32::from(plain.stamps != 0);
         let grid = (self.blocks * self.replicas + stamper, self.threads);
-        part.kernels.run_plan(&part.stream, false, grid, self.program_bytes, &params, false)
+        part.stream.device().bind()?;
+        kernels::run_fused(&self.function, &part.stream, grid, self.program_bytes, &params)
     }
 }

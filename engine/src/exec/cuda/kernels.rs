@@ -2,8 +2,8 @@
 //! function's types, and what an address points to is kept alive by the session that owns kernels and memory alike.
 
 use std::collections::HashMap;
-use std::ffi::{c_uint, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ffi::{CStr, c_uint, c_void};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
 use cudarc::driver::{result, sys};
 use ringlab_kernels::Protocol as Slots;
@@ -117,18 +117,10 @@ impl Kernels {
 
     /// Blocks of so many threads that can be resident on the device together.
     pub fn resident_blocks(&self, traced: bool, threads: u32, shared_bytes: u32) -> Result<u32, ExecError> {
-        // SAFETY: the function is loaded.
-        let per_multiprocessor = unsafe {
-            result::occupancy::max_active_block_per_multiprocessor(
-                self.interpreter(traced).raw(),
-                threads as i32,
-                shared_bytes as usize,
-            )
-        };
-        Ok(per_multiprocessor.map_err(failed("asking how many blocks fit"))? as u32 * self.multiprocessors)
+        Ok(resident_blocks(self.interpreter(traced), threads, shared_bytes)? * self.multiprocessors)
     }
 
-    /// Queues one execution of all the device's programs. `resident`: blocks wait for each other, so all have to run together.
+    /// Queues one execution of all the device's programs. Blocks wait for each other, so all have to run together.
     pub fn run_plan(
         &self,
         stream: &Stream,
@@ -136,7 +128,6 @@ impl Kernels {
         (blocks, threads): (u32, u32),
         shared_bytes: u32,
         params: &Params,
-        resident: bool,
     ) -> Result<(), ExecError> {
         let function = self.interpreter(traced);
         stream.device().bind()?;
@@ -144,11 +135,14 @@ impl Kernels {
         // SAFETY: `run_plan` takes one `Params` by value, copied by the call; its addresses belong to the session, which waits for the
         // stream before it frees anything. `program::compile` and `slices::infer` bound every access to those buffers.
         unsafe {
-            let launch = match resident {
-                true => result::launch_cooperative_kernel,
-                false => result::launch_kernel,
-            };
-            launch(function.raw(), (blocks, 1, 1), (threads, 1, 1), shared_bytes, stream.raw(), &mut args)
+            result::launch_cooperative_kernel(
+                function.raw(),
+                (blocks, 1, 1),
+                (threads, 1, 1),
+                shared_bytes,
+                stream.raw(),
+                &mut args,
+            )
         }
         .map_err(failed(format!("launching the interpreter with {blocks} blocks")))
     }
@@ -221,13 +215,35 @@ impl Kernels {
     }
 }
 
-/// By device, type, reduction and scope.
-type Interpreters = HashMap<(u32, DType, RedOp, Protocol, Scope), Arc<Function>>;
+/// A kernel's entry point, one per process and device.
+///
+/// Loading can wait for kernels that run, and a rank that loads while a peer's kernel of the same operation waits for it would never end.
+/// As it is, whoever comes first loads before anyone has launched; and who needs what is there already waits for nobody's loading.
+fn entry(
+    device: &Arc<Device>,
+    info: &DeviceInfo,
+    kernel: Kernel,
+    name: &'static CStr,
+) -> Result<Arc<Function>, ExecError> {
+    type Loaded = RwLock<HashMap<(u32, Kernel, &'static CStr), Arc<Function>>>;
+    static LOADED: LazyLock<Loaded> = LazyLock::new(Loaded::default);
+    static LOADING: Mutex<()> = Mutex::new(());
+    let key = (device.ordinal.number, kernel, name);
+    let loaded = || LOADED.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    if let Some(function) = loaded() {
+        return Ok(function);
+    }
+    let _one_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(function) = loaded() {
+        return Ok(function);
+    }
+    let (major, minor) = info.capability;
+    let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(name)?);
+    LOADED.write().unwrap_or_else(PoisonError::into_inner).insert(key, function.clone());
+    Ok(function)
+}
 
 /// The interpreter alone, for ranks that launch for themselves.
-///
-/// One per process and device: loading can wait for kernels that run, and a rank that loads while a peer's kernel of the same
-/// operation waits for it would never end. As it is, whoever comes first loads before anyone has launched.
 pub fn interpreter(
     device: &Arc<Device>,
     info: &DeviceInfo,
@@ -236,22 +252,11 @@ pub fn interpreter(
     protocol: Protocol,
     scope: Scope,
 ) -> Result<Arc<Function>, ExecError> {
-    static LOADED: Mutex<Option<Interpreters>> = Mutex::new(None);
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    let loaded = loaded.get_or_insert_default();
-    let key = (device.ordinal.number, dtype, op, protocol, scope);
-    if let Some(function) = loaded.get(&key) {
-        return Ok(function.clone());
-    }
-    let (major, minor) = info.capability;
     let (element, reduction, protocol) = (element(dtype), reduction(op), slots(protocol));
-    let kernel = Kernel::Plan { element, reduction, protocol, scope, traced: false };
-    let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(c"run_plan")?);
-    loaded.insert(key, function.clone());
-    Ok(function)
+    entry(device, info, Kernel::Plan { element, reduction, protocol, scope, traced: false }, c"run_plan")
 }
 
-/// The interpreter for several ranks of one process in one launch. One per process and device, as [`interpreter`].
+/// The interpreter for several ranks of one process in one launch.
 pub fn ranks_interpreter(
     device: &Arc<Device>,
     info: &DeviceInfo,
@@ -260,19 +265,8 @@ pub fn ranks_interpreter(
     protocol: Protocol,
     scope: Scope,
 ) -> Result<Arc<Function>, ExecError> {
-    static LOADED: Mutex<Option<Interpreters>> = Mutex::new(None);
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    let loaded = loaded.get_or_insert_default();
-    let key = (device.ordinal.number, dtype, op, protocol, scope);
-    if let Some(function) = loaded.get(&key) {
-        return Ok(function.clone());
-    }
-    let (major, minor) = info.capability;
     let (element, reduction, protocol) = (element(dtype), reduction(op), slots(protocol));
-    let kernel = Kernel::Ranks { element, reduction, protocol, scope };
-    let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(c"run_ranks")?);
-    loaded.insert(key, function.clone());
-    Ok(function)
+    entry(device, info, Kernel::Ranks { element, reduction, protocol, scope }, c"run_ranks")
 }
 
 /// Queues one execution of several ranks' programs on a stream. The device has to be current.
@@ -298,10 +292,53 @@ pub fn run_ranks(
     .map_err(failed(format!("launching the interpreter for several ranks with {} blocks", size.blocks)))
 }
 
-/// By device, type, reduction, whether averaged, and buffers of either side.
-type Directs = HashMap<(u32, DType, Reduction, bool, Count, Count), Arc<Function>>;
+/// The interpreter for programs that wait for nobody.
+pub fn fused(
+    device: &Arc<Device>,
+    info: &DeviceInfo,
+    dtype: DType,
+    op: RedOp,
+) -> Result<Arc<Function>, ExecError> {
+    entry(device, info, Kernel::Fused { element: element(dtype), reduction: reduction(op) }, c"run_fused")
+}
 
-/// The direct kernel alone, for so many sources and destinations. One per process and device, as [`interpreter`].
+/// Blocks of so many threads that are resident on a multiprocessor together.
+pub fn resident_blocks(function: &Function, threads: u32, shared_bytes: u32) -> Result<u32, ExecError> {
+    // SAFETY: the function is loaded.
+    let blocks = unsafe {
+        result::occupancy::max_active_block_per_multiprocessor(
+            function.raw(),
+            threads as i32,
+            shared_bytes as usize,
+        )
+    };
+    Ok(blocks.map_err(failed("asking how many blocks fit"))? as u32)
+}
+
+/// Queues one execution of programs that wait for nobody. The device has to be current.
+pub fn run_fused(
+    function: &Function,
+    stream: &Stream,
+    (blocks, threads): (u32, u32),
+    shared_bytes: u32,
+    params: &Params,
+) -> Result<(), ExecError> {
+    let mut args = [arg(params)];
+    // SAFETY: as in `Kernels::run_plan`.
+    unsafe {
+        result::launch_kernel(
+            function.raw(),
+            (blocks, 1, 1),
+            (threads, 1, 1),
+            shared_bytes,
+            stream.raw(),
+            &mut args,
+        )
+    }
+    .map_err(failed(format!("launching the fused interpreter with {blocks} blocks")))
+}
+
+/// The direct kernel alone, for so many sources and destinations.
 ///
 /// # Errors
 /// As [`Kernels::load`].
@@ -313,20 +350,10 @@ pub fn direct(
     average: bool,
     (sources, destinations): (u32, u32),
 ) -> Result<Arc<Function>, ExecError> {
-    static LOADED: Mutex<Option<Directs>> = Mutex::new(None);
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    let loaded = loaded.get_or_insert_default();
     let (element, reduction) = (element(dtype), reduction(op));
     let (sources, destinations) = (Count::of(sources), Count::of(destinations));
-    let key = (device.ordinal.number, dtype, reduction, average, sources, destinations);
-    if let Some(function) = loaded.get(&key) {
-        return Ok(function.clone());
-    }
-    let (major, minor) = info.capability;
     let kernel = Kernel::Direct { element, reduction, average, sources, destinations };
-    let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(c"run_direct")?);
-    loaded.insert(key, function.clone());
-    Ok(function)
+    entry(device, info, kernel, c"run_direct")
 }
 
 /// Queues one execution by the direct kernel. The device has to be current.
@@ -344,23 +371,9 @@ pub fn run_direct(
         .map_err(failed("launching the direct kernel"))
 }
 
-/// By device and type.
-type Multipliers = HashMap<(u32, DType), Arc<Function>>;
-
-/// The multiplication of inputs in place, for ranks that launch for themselves. One per process, device and type, as [`interpreter`].
+/// The multiplication of inputs in place, for ranks that launch for themselves.
 pub fn multiplier(device: &Arc<Device>, info: &DeviceInfo, dtype: DType) -> Result<Arc<Function>, ExecError> {
-    static LOADED: Mutex<Option<Multipliers>> = Mutex::new(None);
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    let loaded = loaded.get_or_insert_default();
-    let key = (device.ordinal.number, dtype);
-    if let Some(function) = loaded.get(&key) {
-        return Ok(function.clone());
-    }
-    let (major, minor) = info.capability;
-    let kernel = Kernel::Data { element: element(dtype) };
-    let function = Arc::new(module(device, kernel, Arch { major, minor })?.function(c"scale")?);
-    loaded.insert(key, function.clone());
-    Ok(function)
+    entry(device, info, Kernel::Data { element: element(dtype) }, c"scale")
 }
 
 /// Blocks of a multiplication: enough to keep any device busy, few enough to leave room for peers' kernels.

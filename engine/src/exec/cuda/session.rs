@@ -204,7 +204,7 @@ impl CudaSession {
             for (part, params) in self.parts.iter().zip(params) {
                 let stamper = u32::from(params.stamps != 0);
                 let grid = (part.local.len() as u32 + stamper, part.threads);
-                part.kernels.run_plan(&part.stream, traced, grid, part.shared_bytes, params, true)?;
+                part.kernels.run_plan(&part.stream, traced, grid, part.shared_bytes, params)?;
             }
         }
         Ok(())
