@@ -3,23 +3,32 @@
 //! Threads of different ranks read and write the same buffers without locks, as the plan's FIFOs and signals order them. Rust's
 //! borrow checker cannot see that order, so it is promised once, by whoever creates a [`Region`], and everything after is safe.
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::cell::UnsafeCell;
+use std::ptr::NonNull;
 
 use super::ops::{Combine, Element, Factor};
 
 /// Buffers start on such a boundary: a cache line, and the widest vector there is.
 pub const ALIGN: usize = 64;
 
+/// What memory is allocated in. The allocator takes zeroed pages from the system only for this alignment or less, and clears what is
+/// more aligned itself: every page of it, before anyone wants it.
 #[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line(#[expect(dead_code, reason = "reached through windows only")] [u8; ALIGN]);
+#[repr(align(16))]
+struct Unit(#[expect(dead_code, reason = "reached through windows only")] [u8; UNIT]);
+
+const UNIT: usize = 16;
+const _: () = assert!(size_of::<UnsafeCell<Unit>>() == UNIT && ALIGN.is_multiple_of(UNIT));
 
 /// Elements folded at a time: the accumulators (at most 8 bytes each) stay in the first-level cache.
 const BLOCK: usize = 512;
 
-/// One allocation, zeroed.
+/// One allocation, zeroed. Pages that nobody touches take no memory.
 pub struct Region {
-    lines: Box<[UnsafeCell<Line>]>,
+    units: Box<[UnsafeCell<Unit>]>,
+    /// Bytes before the first boundary of [`ALIGN`].
+    before: usize,
     bytes: usize,
 }
 
@@ -34,11 +43,15 @@ impl Region {
     /// # Errors
     /// `None` when the allocation fails.
     pub unsafe fn new(bytes: usize) -> Option<Region> {
-        let count = bytes.div_ceil(ALIGN);
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count).ok()?;
-        lines.resize_with(count, || UnsafeCell::new(Line([0; ALIGN])));
-        Some(Region { lines: lines.into_boxed_slice(), bytes })
+        // Whole lines, and room to begin on one.
+        let count = bytes.div_ceil(ALIGN).checked_add(1)?.checked_mul(ALIGN / UNIT)?;
+        let layout = Layout::array::<UnsafeCell<Unit>>(count).ok()?;
+        // SAFETY: `count` is not 0.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?.as_ptr().cast::<UnsafeCell<Unit>>();
+        // SAFETY: a box of this slice has this layout and allocator, and zeroes are `Unit`s.
+        let units = unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(start, count)) };
+        let before = units.as_ptr().addr().next_multiple_of(ALIGN) - units.as_ptr().addr();
+        Some(Region { units, before, bytes })
     }
 
     /// `bytes` bytes from `offset`.
@@ -48,8 +61,8 @@ impl Region {
     pub fn window(&self, offset: usize, bytes: usize) -> Window<'_> {
         let end = offset.checked_add(bytes);
         assert!(end.is_some_and(|end| end <= self.bytes), "{offset}+{bytes} is outside {} bytes", self.bytes);
-        // `UnsafeCell<Line>` has `Line`'s layout, so the box is `lines.len() * ALIGN` plain bytes.
-        let start = UnsafeCell::raw_get(self.lines.as_ptr()).cast::<u8>().wrapping_add(offset);
+        // `UnsafeCell<Unit>` has `Unit`'s layout, so the box is plain bytes.
+        let start = UnsafeCell::raw_get(self.units.as_ptr()).cast::<u8>().wrapping_add(self.before + offset);
         Window { start, bytes, region: std::marker::PhantomData }
     }
 }

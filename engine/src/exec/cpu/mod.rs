@@ -9,6 +9,8 @@ mod buffers;
 mod check;
 mod connection;
 mod hardware;
+#[cfg(test)]
+mod large;
 mod lines;
 mod link;
 mod memory;
@@ -44,6 +46,9 @@ use crate::verify::verify_with;
 
 /// Most tasks of a session: ranks times channels.
 pub const MAX_TASKS: u32 = 1024;
+
+/// Most payload bytes of a slot: a connection of eight is then within 64 bits however it is laid out.
+pub const MAX_SLOT_BYTES: usize = 1 << 40;
 
 /// Prepares a plan to run on threads of this process, once `verify` has proved it for the spec's `in_place` and chunks.
 ///
@@ -104,16 +109,11 @@ unsafe fn session<L: Connection>(spec: SessionSpec) -> Result<CpuSession<L>, Exe
             "the CPU back end has no specialised kernels: it interprets every plan; choose auto or interpreter".into(),
         ));
     }
-    if spec.slot_bytes < 16 {
+    if !(16..=MAX_SLOT_BYTES).contains(&spec.slot_bytes) {
         let got = spec.slot_bytes;
-        return Err(ExecError::Refused(format!("a FIFO slot has 16 bytes or more, not {got}")));
+        return Err(ExecError::Refused(format!("a FIFO slot has 16 to {MAX_SLOT_BYTES} bytes, not {got}")));
     }
-    if spec.block > u64::MAX / 4096 {
-        return Err(ExecError::Refused(format!(
-            "a block of {} elements does not fit any memory",
-            spec.block
-        )));
-    }
+    super::refuse_block(spec.block)?;
     let tile_bytes = spec.fifo.chunk_bytes(spec.slot_bytes);
     let layout = Layout::new(spec.block, dtype.size(), plan.chunks, channels, tile_bytes);
     let lens = match L::TELLS_LENGTH {
