@@ -22,6 +22,7 @@ use crate::exec::cuda::ForeignStream;
 use crate::exec::cuda::rank::{
     Abort, Call, Card, Factor, Group, Member, Message, Opening, Port, Schedule, Shape, Way,
 };
+use crate::plan::layout::MOST_ELEMENTS;
 use crate::random;
 use crate::tuner::Choice;
 use crate::types::{Collective, DType, Rank, RedOp};
@@ -226,6 +227,7 @@ impl Communicator {
             }
             Ok(Prepared::Message(Message { way, peer, address, bytes: count * size as u64 }))
         };
+        refuse_count(op.block())?;
         match *op {
             Operation::Send { to, buffer, count, dtype } => {
                 message(Way::Send, to, buffer, count, dtype.size())
@@ -272,8 +274,10 @@ impl Communicator {
     /// What the tuner chooses for a collective with blocks of so many elements, among what, and why.
     ///
     /// # Errors
-    /// [`CommError::InvalidUsage`] when the overrides leave nothing that can run.
+    /// [`CommError::InvalidUsage`] when the overrides leave nothing that can run; [`CommError::InvalidArgument`] for a block that fits no
+    /// memory.
     pub fn explain(&self, collective: Collective, block: u64, dtype: DType) -> Result<Choice, CommError> {
+        refuse_count(block)?;
         self.shared.choices().explain(collective, block * dtype.size() as u64)
     }
 
@@ -450,6 +454,13 @@ fn watch(shared: &Arc<Shared>) -> Result<(), CommError> {
         .spawn(look)
         .map(drop)
         .map_err(|why| CommError::System(format!("cannot start rank {}'s watchdog: {why}", shared.rank)))
+}
+
+fn refuse_count(count: u64) -> Result<(), CommError> {
+    if count <= MOST_ELEMENTS {
+        return Ok(());
+    }
+    Err(CommError::InvalidArgument(format!("a count of {count} elements does not fit any memory")))
 }
 
 /// Whether input and output share memory as the collective defines it.

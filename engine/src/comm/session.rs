@@ -63,6 +63,7 @@ fn prepare(comm: &Arc<Communicator>, spec: SessionSpec, registered: bool) -> Res
         ));
     }
     crate::exec::refuse_in_place(&spec)?;
+    crate::exec::refuse_block(spec.block)?;
     if spec.fifo != Fifo::of(spec.fifo.protocol) {
         return Err(ExecError::Refused(
             "ranks of a communicator have chunks of one slice and one step; cut chunks into slices with all ranks in one launch".into(),

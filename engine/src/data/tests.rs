@@ -251,6 +251,29 @@ mod native {
     }
 
     #[test]
+    fn indices_beyond_32_bits_count_in_full() {
+        let block = (1u64 << 33) + 5;
+        for (dtype, op) in [(DType::U8, RedOp::Sum), (DType::F32, RedOp::Sum), (DType::F16, RedOp::Max)] {
+            for collective in Collective::all(Rank(1)) {
+                let inputs = Exact::of(3, dtype, op, 4, collective).unwrap();
+                let last = u64::from(collective.output_blocks(4)) * block;
+                // Elements 2^31 or 2^32 apart are as different as neighbours.
+                for (from, apart) in [(7, 1 << 31), (7, 1 << 32), (last - (1 << 32) - 900, 1 << 32)] {
+                    let at = |index| inputs.expected(collective, Rank(2), index, block);
+                    let differ = (from..from + 64).filter(|&i| at(i) != at(i + apart)).count();
+                    assert!(differ > 32, "{collective:?} {dtype}: {differ} of 64 differ {apart} apart");
+                }
+            }
+        }
+        // The second block of an all-gather's output is rank 1's input, to the last element.
+        let inputs = exact(3, DType::U8, RedOp::Max, 4);
+        let gathered = |index| inputs.expected_total(Collective::AllGather, Rank(0), index, block);
+        for index in [0, 1 << 32, block - 1] {
+            assert_eq!(gathered(block + index), inputs.element(Rank(1), index));
+        }
+    }
+
+    #[test]
     fn each_collective_expects_its_own_elements() {
         let inputs = exact(9, DType::I64, RedOp::Sum, 4);
         let expect = |collective, rank, index| inputs.expected(collective, Rank(rank), index, 10) as i64;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::data;
 use crate::fifo::Fifo;
 use crate::plan::Plan;
+use crate::plan::layout::MOST_ELEMENTS;
 use crate::trace::Trace;
 pub use crate::types::Backend;
 use crate::types::{ChannelId, DType, Factors, Rank, RedOp, UnknownName};
@@ -43,6 +44,14 @@ fn refuse_input(rank: Rank, ranks: u32, bytes: u64, wanted: u64) -> Result<(), E
         return Err(ExecError::Refused(format!("rank {rank}'s input has {wanted} bytes, not {bytes}")));
     }
     Ok(())
+}
+
+/// Refuses blocks beyond what can be counted.
+pub(crate) fn refuse_block(block: u64) -> Result<(), ExecError> {
+    match block <= MOST_ELEMENTS {
+        true => Ok(()),
+        false => Err(ExecError::Refused(format!("a block of {block} elements does not fit any memory"))),
+    }
 }
 
 /// Refuses what no back end can do.

@@ -1,5 +1,9 @@
 //! How a block of elements is cut into chunks, channel slices and tiles. One definition for every consumer of a plan.
 
+/// Most elements of a block that back ends and the simulator take. Bytes of a buffer of 64 such blocks, and every sum of cuts of it,
+/// are below 2^62; what exceeds it fits no memory.
+pub const MOST_ELEMENTS: u64 = u64::MAX / 4096;
+
 /// Cut of one block. All figures in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
@@ -26,9 +30,11 @@ impl Layout {
     /// Cuts fall on 16-byte multiples from the block's start, so that vector loads stay aligned when the block is.
     ///
     /// # Panics
-    /// When `chunks`, `channels` or `elem_size` is 0 or `slot_bytes` is below 16: a plan that was verified has none of these.
+    /// When `chunks`, `channels` or `elem_size` is 0 or `slot_bytes` is below 16: a plan that was verified has none of these. When the
+    /// block has more than [`MOST_ELEMENTS`] elements, which callers refuse in words of their own.
     pub fn new(block: u64, elem_size: usize, chunks: u32, channels: u32, slot_bytes: usize) -> Layout {
         assert!(chunks > 0 && channels > 0 && elem_size > 0 && slot_bytes >= 16);
+        assert!(block <= MOST_ELEMENTS, "a block of {block} elements is beyond what can be counted");
         let unit = 16 / elem_size as u64;
         let cut = |len: u64, parts: u32| len.div_ceil(u64::from(parts)).next_multiple_of(unit);
         let chunk = cut(block, chunks);
@@ -103,6 +109,67 @@ mod tests {
             }
             prop_assert!(seen.iter().all(|&n| n == 1));
         }
+    }
+
+    /// The cut of a block by the definition, in numbers that cannot overflow.
+    fn by_definition(
+        block: u64,
+        size: u64,
+        chunks: u32,
+        channels: u32,
+        slot: u64,
+    ) -> impl Fn(u32, u32, u64) -> Span {
+        let unit = u128::from(16 / size);
+        let up = |len: u128, parts: u32| len.div_ceil(u128::from(parts)).div_ceil(unit) * unit;
+        let chunk = up(block.into(), chunks);
+        let (slice, tile) = (up(chunk, channels), u128::from(slot / 16) * unit);
+        move |c, channel, t| {
+            let chunk_end = ((u128::from(c) + 1) * chunk).min(block.into());
+            let slice_start = (u128::from(c) * chunk + u128::from(channel) * slice).min(chunk_end);
+            let slice_end = (slice_start + slice).min(chunk_end);
+            let start = (slice_start + u128::from(t) * tile).min(slice_end);
+            let end = (start + tile).min(slice_end);
+            let narrow = |n: u128| u64::try_from(n).unwrap();
+            Span { offset: narrow(start), len: narrow(end - start) }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_of_any_size_are_those_of_the_definition(
+            magnitude in 30u32..=52, below in any::<u64>(), size in prop::sample::select(vec![1usize, 2, 4, 8]), chunks in 1u32..=256,
+            channels in 1u32..=1024, slot in prop::sample::select(vec![16u64, 100, 1 << 19, 1 << 30, 1 << 40]), picks in any::<[u64; 3]>(),
+        ) {
+            let block = ((1 << magnitude) - 1 + below % (1 << magnitude)).min(MOST_ELEMENTS);
+            let layout = Layout::new(block, size, chunks, channels, slot as usize);
+            let span = by_definition(block, size as u64, chunks, channels, slot);
+            let whole = Layout::new(block, size, chunks, channels, 1 << 60);
+            let tiles = layout.tiles();
+            prop_assert!(u128::from(tiles) * u128::from(layout.tile_elems()) >= u128::from(layout.slice));
+            for (chunk, channel) in [(0, 0), (chunks - 1, channels - 1), (picks[0] as u32 % chunks, picks[1] as u32 % channels)] {
+                let mut last = None;
+                for tile in [0, 1, picks[2] % tiles.max(1), tiles - 1, tiles, u64::MAX] {
+                    let found = layout.span(chunk, channel, tile);
+                    prop_assert_eq!(found, span(chunk, channel, tile), "chunk {} channel {} tile {}", chunk, channel, tile);
+                    if tile.checked_add(1) == Some(tiles) {
+                        last = Some(found.offset + found.len);
+                    }
+                }
+                // What the last tile leaves is nothing.
+                let share = whole.span(chunk, channel, 0);
+                prop_assert_eq!(last, Some(share.offset + share.len));
+            }
+            if chunks * channels < 2000 {
+                let all = (0..chunks).flat_map(|chunk| (0..channels).map(move |channel| (chunk, channel)));
+                prop_assert_eq!(all.map(|(chunk, channel)| whole.span(chunk, channel, 0).len).sum::<u64>(), block);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond what can be counted")]
+    fn a_block_that_cannot_be_counted_is_no_layout() {
+        Layout::new(MOST_ELEMENTS + 1, 1, 1, 1, 16);
     }
 
     #[test]

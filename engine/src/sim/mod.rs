@@ -10,7 +10,7 @@ mod fit;
 pub use self::fit::{Observation, fit};
 use crate::cost::SimModel;
 use crate::plan::Plan;
-use crate::plan::layout::Layout;
+use crate::plan::layout::{Layout, MOST_ELEMENTS};
 use crate::text::Text;
 use crate::trace::{Origin, Trace, VERSION};
 use crate::types::DType;
@@ -33,6 +33,10 @@ pub enum SimError {
     },
     TooLarge {
         operations: u64,
+    },
+    /// The block, or the time it may take, is beyond what can be counted.
+    TooLong {
+        block: u64,
     },
     /// The plan waits for ever; [`crate::verify`] says where.
     Stopped,
@@ -57,6 +61,15 @@ impl SimError {
                 format!(
                     "the simulation takes {operations} operations, the limit is {MAX_OPERATIONS}; use a smaller message or \
                      larger slots."
+                ),
+            ),
+            SimError::TooLong { block } => Text::new(
+                format!(
+                    "每块 {block} 个元素的消息在这个模型上用的时间超出了可计的范围；请减小消息，或提高带宽。"
+                ),
+                format!(
+                    "a message with blocks of {block} elements may take longer on this model than can be counted; use a smaller \
+                     message or higher bandwidths."
                 ),
             ),
             SimError::Stopped => Text::new(
@@ -88,12 +101,20 @@ fn run(
 ) -> Result<(Trace, Vec<u64>), SimError> {
     plan.check().map_err(|malformed| SimError::Malformed(malformed.message))?;
     check_model(model, slot_bytes)?;
+    if block > MOST_ELEMENTS {
+        return Err(SimError::TooLong { block });
+    }
     let layout = Layout::new(block, dtype.size(), plan.chunks, plan.channels, slot_bytes);
     let per_tile: u64 =
         plan.programs.iter().flat_map(|p| &p.steps).map(|s| u64::from(s.chunk_len().max(1))).sum();
     let operations = per_tile.saturating_mul(layout.tiles());
     if operations > MAX_OPERATIONS {
         return Err(SimError::TooLarge { operations });
+    }
+    if operations as f64 * longest_operation(plan, model, layout.tile_elems() * dtype.size() as u64)
+        > MOST_NANOS
+    {
+        return Err(SimError::TooLong { block });
     }
     let mut engine = engine::Engine::new(plan, model, layout, dtype.size() as u64);
     engine.run()?;
@@ -105,8 +126,19 @@ fn run(
     Ok((trace, traffic))
 }
 
+/// Half of what 64 bits of picoseconds hold.
+const MOST_NANOS: f64 = 9e15;
+
+/// Nanoseconds by which one operation on so many bytes can at most put off the end.
+fn longest_operation(plan: &Plan, model: &SimModel, bytes: u64) -> f64 {
+    let SimModel { alpha_ns, step_ns, link_gbps, injection_gbps, local_gbps, .. } = *model;
+    let peers = f64::from(plan.ranks) + 1.0;
+    2.0 * alpha_ns
+        + step_ns
+        + peers * bytes as f64 * (1.0 / link_gbps + 1.0 / injection_gbps + 1.0 / local_gbps)
+}
+
 fn check_model(model: &SimModel, slot_bytes: usize) -> Result<(), SimError> {
-    // Bounds that keep every sum of picoseconds within 64 bits.
     let bad = |what, got| Err(SimError::Model { what, got });
     for (what, got) in [
         ("link_gbps", model.link_gbps),

@@ -117,6 +117,21 @@ fn spans_are_whole_and_the_same_each_time() {
 }
 
 #[test]
+fn messages_of_more_than_2_to_the_32_elements_are_counted_in_full() {
+    let plan = plan(Algorithm::Ring, Collective::AllReduce, 4, 1);
+    let (block, slot) = ((1u64 << 34) + 16, 1 << 30);
+    let (trace, traffic) = run(&plan, &SimModel::default(), block, DType::U8, slot).unwrap();
+    let sent = 6 * (block / 4);
+    let edges = traffic.iter().filter(|bytes| **bytes > 0).copied().collect::<Vec<_>>();
+    assert_eq!((edges.len(), edges.iter().sum::<u64>()), (4, 4 * sent), "{edges:?}");
+    assert!(edges.iter().all(|bytes| bytes.abs_diff(sent) <= 96), "cut at multiples of 16: {edges:?}");
+    let end = trace.spans.iter().map(|span| span.end_ns).max().unwrap();
+    // 100 GB/s is 100 bytes a nanosecond; starting is nothing beside it.
+    let bound = sent / 100;
+    assert!(end >= bound && end < bound * 2, "{end} ns, {bound} at the least");
+}
+
+#[test]
 fn what_cannot_be_simulated_says_why() {
     let ring = plan(Algorithm::Ring, Collective::AllReduce, 4, 1);
     let run = |plan: &Plan, model: &SimModel, block, slot| {
@@ -126,6 +141,13 @@ fn what_cannot_be_simulated_says_why() {
     assert_eq!(run(&ring, &good, 0, 1024), Ok(0));
     assert!(run(&ring, &good, 1 << 40, 1024).unwrap_err().contains("larger slots"));
     assert!(run(&ring, &good, 1, 8).unwrap_err().contains("slot_bytes"));
+    for block in [(1 << 52) + 1, u64::MAX] {
+        assert!(run(&ring, &good, block, usize::MAX).unwrap_err().contains("can be counted"));
+    }
+    // A block that memory could hold, on a link of a megabyte a second.
+    let slow = SimModel { link_gbps: 1e-3, injection_gbps: 1e-3, local_gbps: 1e-3, ..good.clone() };
+    assert!(run(&ring, &slow, 1 << 42, 1 << 40).unwrap_err().contains("higher bandwidths"));
+    assert!(run(&ring, &slow, 1 << 30, 1 << 20).is_ok());
     assert!(
         run(&ring, &SimModel { link_gbps: 0.0, ..good.clone() }, 1, 64).unwrap_err().contains("link_gbps")
     );

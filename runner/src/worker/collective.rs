@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringlab_engine::exec::{self, ExecError, KernelChoice, Session, SessionSpec};
 use ringlab_engine::fifo::Fifo;
-use ringlab_engine::plan::layout::Layout;
+use ringlab_engine::plan::layout::{Layout, MOST_ELEMENTS};
 use ringlab_engine::plan::{self, Plan, SLOTS, Step};
 use ringlab_engine::verify;
 use ringlab_labs::job::{Backend, CollectiveTask, JobSpec, Level, TaskResult, WrongElement, slot_bytes};
@@ -42,6 +42,12 @@ pub fn run(
     let (plan, comm_steps) = proven_plan(task, sink)?;
     sink.progress(&task.id, "verify", 1, 1)?;
 
+    if task.block > MOST_ELEMENTS {
+        return Err(Stop::job(format!(
+            "Task {} has blocks of {} elements, which fit no memory; use a smaller message.",
+            task.id, task.block
+        )));
+    }
     let layout =
         Layout::new(task.block, task.dtype.size(), plan.chunks, plan.channels, slot_bytes(task.backend));
     report::layout(&plan, &layout, task.dtype.size(), sink)?;

@@ -228,6 +228,20 @@ const _: () = {
     assert!(size_of::<Exact>() == 64 && size_of::<OutputSpan>() == 24);
 };
 
+/// Refuses more tiles than a phase counts: the device would take those beyond for tiles that have none of its phases.
+///
+/// # Errors
+/// Says how many there are, and of how many bytes.
+pub fn refuse_tiles(tiles: u64, tile_bytes: u64) -> Result<(), String> {
+    match u32::try_from(tiles) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!(
+            "a message of {tiles} tiles of {tile_bytes} bytes, and the GPU counts {} of them; use larger slots",
+            u32::MAX
+        )),
+    }
+}
+
 pub const fn role(role: Role) -> u32 {
     match role {
         Role::Sender => 0,
@@ -390,6 +404,13 @@ mod tests {
         assert_eq!(p.stalls.wrapping_add(block * 40), 22_040);
         assert_eq!((p.moved.wrapping_add(block * 8), p.rounds.wrapping_add(block * 8)), (23_008, 24_008));
         assert_eq!(all.of[0].programs, 10_000);
+    }
+
+    #[test]
+    fn more_tiles_than_a_phase_counts_are_refused() {
+        assert_eq!(refuse_tiles(u32::MAX.into(), 16), Ok(()));
+        let why = refuse_tiles(1 << 32, 16).unwrap_err();
+        assert!(why.contains("4294967296 tiles of 16 bytes") && why.contains("larger slots"), "{why}");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::data::Exact;
 use crate::exec::program::{self, Operand, Program};
 use crate::exec::{ExecError, KernelChoice, Session, SessionSpec};
 use crate::plan::Buffer;
+use crate::plan::layout::Layout;
 use crate::types::RedOp;
 use crate::verify::verify_with;
 
@@ -188,12 +189,10 @@ fn refuse_sizes(spec: &SessionSpec) -> Result<(), ExecError> {
             spec.slot_bytes
         )));
     }
-    if spec.block > u64::MAX / 4096 {
-        return Err(ExecError::Refused(format!(
-            "a block of {} elements does not fit any memory",
-            spec.block
-        )));
-    }
+    crate::exec::refuse_block(spec.block)?;
+    let (plan, chunk_bytes) = (&spec.plan, spec.fifo.chunk_bytes(spec.slot_bytes));
+    let layout = Layout::new(spec.block, spec.dtype.size(), plan.chunks, plan.channels, chunk_bytes);
+    image::refuse_tiles(layout.tiles(), chunk_bytes as u64).map_err(ExecError::Refused)?;
     if spec.devices.is_empty() {
         return Err(ExecError::Refused("no device was named; name one for each rank, or one for all".into()));
     }

@@ -11,7 +11,7 @@ use crate::exec::cuda::phases::{Move, Part, Phase, Phases, Role, Wait};
 use crate::exec::cuda::slices::whole_slices;
 use crate::exec::program::Operand;
 use crate::plan::Buffer;
-use crate::plan::layout::Layout;
+use crate::plan::layout::{Layout, MOST_ELEMENTS};
 
 /// Bytes of a message from which it is worth a further block.
 const BLOCK_BYTES: u64 = 64 << 10;
@@ -47,6 +47,9 @@ pub fn messages(shape: &Shape, all: &[Message], endpoints: &[Vec<image::Endpoint
 }
 
 fn build(shape: &Shape, all: &[Message]) -> Result<Vec<Built>, String> {
+    if let Some(message) = all.iter().find(|message| message.bytes > MOST_ELEMENTS) {
+        return Err(format!("a message of {} bytes does not fit any memory", message.bytes));
+    }
     let rounds = rounds(shape, all)?;
     let cut = |round: Vec<Exchange>| {
         round.into_iter().map(|exchange| (Cut::of(shape, &exchange), exchange)).collect::<Vec<_>>()
@@ -188,7 +191,8 @@ impl Built {
             self.tiles = self.tiles.max(tiles);
             self.longest_tile = self.longest_tile.max(len.min(shape.slot_bytes));
             let (phase, operands) = by_tiles.entry(tiles).or_default();
-            phase.tiles = Some(tiles as u32);
+            // More than it counts are refused with all that is laid out ([`image::refuse_tiles`]).
+            phase.tiles = Some(u32::try_from(tiles).unwrap_or(u32::MAX));
             let step = self.phases.phases.len() as u32;
             let mut wait = |role, kind| {
                 let endpoint = index(role, exchange.peer);

@@ -152,3 +152,42 @@ fn a_message_to_oneself_needs_its_receive() {
     let short = Message { way: Way::Receive, bytes: 4, ..send };
     assert!(build(&shape, &[send, short]).err().expect("refused").contains("8 bytes, its receive 4"));
 }
+
+/// Pieces side by side from the first byte to the last, of a message and of a copy to oneself.
+#[test]
+fn messages_of_more_than_2_to_the_33_bytes_arrive_in_whole() {
+    const BYTES: u64 = (1 << 33) + 5;
+    let shapes = [0, 1].map(|rank| Shape { rank, ranks: 2, channels: 3, slot_bytes: 1 << 20 });
+    let message = |way, peer, address| Message { way, peer: Rank(peer), address, bytes: BYTES };
+    let (source, target) = (1 << 40, 1 << 41);
+    let groups = [
+        vec![message(Way::Send, 1, source), message(Way::Send, 0, 3 * source)],
+        vec![message(Way::Receive, 0, target)],
+    ];
+    let own = message(Way::Receive, 0, 3 * target);
+    let groups = [[groups[0].clone(), vec![own]].concat(), groups[1].clone()];
+    let mut moved = run(&shapes, &groups).unwrap();
+    moved.retain(|(_, _, bytes)| *bytes > 0);
+    moved.sort_unstable();
+    for (first, to) in [(source, target), (3 * source, 3 * target)] {
+        let mut next = 0;
+        for &(from, at, bytes) in moved.iter().filter(|(from, ..)| (first..first + BYTES).contains(from)) {
+            assert_eq!((from - first, at - to), (next, next));
+            next += bytes;
+        }
+        assert_eq!(next, BYTES);
+    }
+}
+
+#[test]
+fn messages_and_tiles_beyond_what_can_be_counted_are_refused() {
+    let shape = Shape { rank: 0, ranks: 2, channels: 1, slot_bytes: 16 };
+    let send = |bytes| [Message { way: Way::Send, peer: Rank(1), address: 64, bytes }];
+    for bytes in [1 << 52, i64::MAX as u64, u64::MAX] {
+        let why = build(&shape, &send(bytes)).err().expect("refused");
+        assert!(why.contains(&bytes.to_string()) && why.contains("does not fit any memory"), "{why}");
+    }
+    let built = build(&shape, &send(1 << 36)).unwrap();
+    let why = image::refuse_tiles(built[0].tiles, shape.slot_bytes).unwrap_err();
+    assert!(why.contains("4294967296 tiles of 16 bytes"), "{why}");
+}

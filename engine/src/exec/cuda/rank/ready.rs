@@ -83,6 +83,7 @@ impl Port {
                 "a pre-multiplied sum needs a factor; give it with the call".into(),
             ));
         }
+        crate::exec::refuse_block(block)?;
         let low = ((call.input % 16) as u8, (call.output % 16) as u8);
         let reach = if self.reads_peers(schedule) { Some(self.reach(call)?) } else { None };
         let registered = reach.as_ref().map(|reach| (call.input, call.output, reach.windows));
@@ -190,6 +191,7 @@ impl Port {
         factors: &[u64],
     ) -> Result<Arc<Ready>, ExecError> {
         let Kind { dtype, op, protocol, average } = kind;
+        image::refuse_tiles(laid.tiles, laid.tile_bytes).map_err(ExecError::Refused)?;
         let function = kernels::interpreter(&self.device, &self.info, dtype, op, protocol, self.scope)?;
         if op == RedOp::PreMulSum {
             // Now, as nothing is loaded once a peer's kernel waits for this rank's.
