@@ -14,10 +14,13 @@ medians over rounds of one size. Both sides time -n executions back to back on t
 with tolerance 0 in the first round.
 
 gloo and openmpi run a process for each rank. ringlab-perf's CPU back end runs its ranks inside one process, on a thread for each core: the
-table says so. nccl-tests runs a process for each rank where ranks share a GPU (its MPI build under mpirun, NCCL_TESTS_DEVICE=0: within one
-process it takes a device for each rank) and one process where each rank has its GPU.
+table says so. nccl is timed by one of two programs. nccl-tests runs a process for each rank where ranks share a GPU (its MPI build under
+mpirun, NCCL_TESTS_DEVICE=0: within one process it takes a device for each rank) and one process where each rank has its GPU. nccl_perf,
+a program of ours, runs all ranks in one process on one GPU, which nccl-tests cannot ask for.
 
-`ringlab-bench tables` measures nothing: it writes the tables of engine/PERFORMANCE.md from the files of --json; see its --help.
+Other commands, each with its --help: `ringlab-bench gpu` runs every comparison with NCCL on one GPU; `robust` random operations,
+sanitizers and kills; `copy` the bandwidth of a copy in the GPU's memory; `tables` writes the tables of engine/PERFORMANCE.md and
+engine/README.md from stored runs; `store` puts runs among them.
 
 Exit code: 0 all right, 1 wrong elements or, with --enforce, a target missed, 2 bad arguments, 3 could not run.";
 
@@ -25,7 +28,7 @@ Exit code: 0 all right, 1 wrong elements or, with --enforce, a target missed, 2 
 #[derive(Debug, Parser)]
 #[command(name = "ringlab-bench", version, after_help = HOW)]
 pub struct Args {
-    /// gloo (PyTorch), openmpi or nccl-tests.
+    /// gloo (PyTorch), openmpi or nccl.
     #[arg(long, value_enum)]
     pub peer: PeerKind,
 
@@ -38,8 +41,8 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(2..=64))]
     pub ranks: Vec<u32>,
 
-    /// A band of sizes: FIRST-LAST,iters=COUNT and, for ringlab-perf, algo=, channels=, slot= and proto=. May be given several times;
-    /// without, bands of 8 bytes to 256M (CPU) or 8 bytes to 1G (CUDA).
+    /// A band of sizes: FIRST-LAST,iters=COUNT and, for ringlab-perf, algo=, channels=, slot=, proto=, chunk-steps= and slice-steps=.
+    /// May be given several times; without, bands of 8 bytes to 256M (CPU) or 8 bytes to 1G (CUDA).
     #[arg(long = "band", value_name = "BAND")]
     bands: Vec<Band>,
 
@@ -83,6 +86,10 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "shared")]
     pub gpus: Gpus,
 
+    /// Holds both sides to one algorithm: --algo for ours, NCCL_ALGO for NCCL. To meet the peer is then the target at each size.
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub forced: Option<Forced>,
+
     /// Variable for the peer, NAME=VALUE; may be given several times.
     #[arg(long = "peer-env", value_name = "NAME=VALUE", value_parser = variable)]
     pub peer_env: Vec<(String, String)>,
@@ -94,13 +101,34 @@ pub struct Args {
     /// Ends with code 1 when a target is missed.
     #[arg(long)]
     pub enforce: bool,
+
+    /// The words that all this was read from.
+    #[arg(skip)]
+    pub words: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PeerKind {
     Gloo,
     Openmpi,
-    NcclTests,
+    #[value(alias = "nccl-tests")]
+    Nccl,
+}
+
+/// An algorithm that NCCL has as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Forced {
+    Ring,
+    Tree,
+}
+
+impl Forced {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Forced::Ring => "ring",
+            Forced::Tree => "tree",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -124,18 +152,10 @@ pub enum Gpus {
 }
 
 impl PeerKind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            PeerKind::Gloo => "gloo",
-            PeerKind::Openmpi => "openmpi",
-            PeerKind::NcclTests => "nccl-tests",
-        }
-    }
-
     pub const fn backend(self) -> &'static str {
         match self {
             PeerKind::Gloo | PeerKind::Openmpi => "cpu",
-            PeerKind::NcclTests => "cuda",
+            PeerKind::Nccl => "cuda",
         }
     }
 }
@@ -164,18 +184,37 @@ impl Collective {
 }
 
 impl Args {
+    /// Reads a command line whose first word is the program's name; ends the process when it is wrong.
+    pub fn of(words: impl IntoIterator<Item = String>) -> Args {
+        let words: Vec<String> = words.into_iter().collect();
+        Args { words: words.clone(), ..Args::parse_from(words) }
+    }
+
+    /// What timed the peer.
+    pub const fn peer_name(&self) -> &'static str {
+        match self.peer {
+            PeerKind::Gloo => "gloo",
+            PeerKind::Openmpi => "openmpi",
+            PeerKind::Nccl if matches!(self.gpus, Gpus::OneProcess) => "nccl_perf",
+            PeerKind::Nccl => "nccl-tests",
+        }
+    }
+
     /// What clap cannot see one flag at a time.
     pub fn validate(&self) -> Result<(), String> {
         let one_process = self.gpus == Gpus::OneProcess;
-        if self.peer == PeerKind::NcclTests && one_process && self.nccl_perf.is_none() {
+        if self.peer == PeerKind::Nccl && one_process && self.nccl_perf.is_none() {
             return Err("--gpus one-process needs --nccl-perf PATH: build engine/bench/nccl_perf.cu with `nvcc -O2 -o nccl_perf nccl_perf.cu \
-                        -lnccl`"
+                        -lnccl`, or let `ringlab-bench gpu` do so"
                 .into());
         }
-        if self.peer == PeerKind::NcclTests && !one_process && self.nccl_tests.is_none() {
-            return Err("--peer nccl-tests needs --nccl-tests FOLDER: build https://github.com/NVIDIA/nccl-tests (v2.19.6) with `make MPI=1` \
+        if self.peer == PeerKind::Nccl && !one_process && self.nccl_tests.is_none() {
+            return Err("--peer nccl needs --nccl-tests FOLDER or, with --gpus one-process, --nccl-perf PATH: build https://github.com/NVIDIA/nccl-tests (v2.19.6) with `make MPI=1` \
                         and give its build folder"
                 .into());
+        }
+        if self.forced.is_some() && self.peer != PeerKind::Nccl {
+            return Err("--forced is for --peer nccl: gloo and openmpi take no algorithm".into());
         }
         if !self.our_program().is_file() {
             return Err(format!(
@@ -194,10 +233,16 @@ impl Args {
     }
 
     pub fn bands(&self) -> Vec<Band> {
-        if !self.bands.is_empty() {
-            return self.bands.clone();
+        let mut bands = self.bands.clone();
+        if bands.is_empty() {
+            bands = Band::standard(self.peer.backend(), self.collective);
         }
-        Band::standard(self.peer.backend(), self.collective)
+        if let Some(forced) = self.forced {
+            for band in &mut bands {
+                band.set("algo", forced.name());
+            }
+        }
+        bands
     }
 }
 
@@ -211,7 +256,7 @@ impl FromStr for Band {
     fn from_str(text: &str) -> Result<Band, String> {
         let wrong = || {
             format!(
-                "`{text}` is not a band; write FIRST-LAST,iters=COUNT[,algo=NAME][,channels=COUNT][,slot=SIZE][,proto=NAME]"
+                "`{text}` is not a band; write FIRST-LAST,iters=COUNT and, after further commas, algo=, channels=, slot=, proto=, chunk-steps= or slice-steps="
             )
         };
         let mut parts = text.split(',');
@@ -222,8 +267,8 @@ impl FromStr for Band {
             let (key, value) = part.split_once('=').ok_or_else(wrong)?;
             match key {
                 "iters" => band.iters = value.parse().ok().filter(|&n: &u32| n > 0).ok_or_else(wrong)?,
-                "algo" | "channels" | "slot" | "proto" => {
-                    band.ours.extend([format!("--{key}"), value.to_owned()]);
+                "algo" | "channels" | "slot" | "proto" | "chunk-steps" | "slice-steps" => {
+                    band.set(key, value)
                 }
                 _ => return Err(wrong()),
             }
@@ -247,6 +292,21 @@ mod tests {
         for wrong in ["8", "8-4", "0-8", "8-16,iters=0", "8-16,colour=red", "a-b"] {
             assert!(wrong.parse::<Band>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_forced_algorithm_replaces_that_of_a_band() {
+        let line = "ringlab-bench --peer nccl --band 1K-1M,iters=3,algo=one_shot,slot=64K --forced ring";
+        let bands = Args::of(line.split_whitespace().map(Into::into)).bands();
+        assert_eq!(bands[0].ours, ["--algo", "ring", "--slot", "64K"]);
+    }
+
+    #[test]
+    fn the_peer_is_named_after_the_program_that_timed_it() {
+        let name = |line: &str| Args::of(line.split_whitespace().map(Into::into)).peer_name();
+        assert_eq!(name("ringlab-bench --peer nccl --gpus one-process"), "nccl_perf");
+        assert_eq!(name("ringlab-bench --peer nccl"), "nccl-tests");
+        assert_eq!(name("ringlab-bench --peer gloo"), "gloo");
     }
 
     #[test]

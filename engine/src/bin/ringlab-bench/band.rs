@@ -14,6 +14,15 @@ pub struct Band {
 }
 
 impl Band {
+    /// Gives a flag of ringlab-perf, named without its dashes, instead of what it had before.
+    pub fn set(&mut self, flag: &str, value: &str) {
+        let flag = format!("--{flag}");
+        match self.ours.iter().position(|word| *word == flag) {
+            Some(at) => self.ours[at + 1] = value.into(),
+            None => self.ours.extend([flag, value.into()]),
+        }
+    }
+
     /// Executions before the timed ones: enough to fault in every page and to wake the cores.
     pub fn warmup(&self) -> u32 {
         (self.iters / 10).clamp(2, 100)

@@ -53,15 +53,8 @@ impl Line {
     /// # Errors
     /// When it cannot start, ends with another code than 0, or takes longer than `deadline`: then its whole group is ended.
     pub fn run(&self, deadline: Duration) -> Result<String, String> {
-        let mut command = Command::new(&self.words[0]);
-        command.args(&self.words[1..]).envs(self.env.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut child = command.spawn().map_err(|err| format!("cannot start {}: {err}", self.shown()))?;
-        let out = collect(child.stdout.take());
-        let err = collect(child.stderr.take());
-        let ended = wait(&mut child, deadline);
-        let (out, err) = (text(out), text(err));
-        match ended.map_err(|why| format!("{}: {why}", self.shown()))? {
+        let Ended { out, err, status } = self.ended(deadline)?;
+        match status {
             None => Err(format!(
                 "{} did not end within {} s and was ended with its group; give --deadline, fewer iterations or smaller sizes\n{}",
                 self.shown(),
@@ -73,6 +66,46 @@ impl Line {
             }
             Some(_) => Ok(out),
         }
+    }
+
+    /// Runs to the end, whatever that is.
+    ///
+    /// # Errors
+    /// When it cannot start.
+    pub fn ended(&self, deadline: Duration) -> Result<Ended, String> {
+        let mut command = Command::new(&self.words[0]);
+        command.args(&self.words[1..]).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().map_err(|err| format!("cannot start {}: {err}", self.shown()))?;
+        let out = collect(child.stdout.take());
+        let err = collect(child.stderr.take());
+        let ended = wait(&mut child, deadline);
+        let (out, err) = (text(out), text(err));
+        Ok(Ended { out, err, status: ended.map_err(|why| format!("{}: {why}", self.shown()))? })
+    }
+}
+
+/// What a process left behind.
+#[derive(Debug)]
+pub struct Ended {
+    pub out: String,
+    pub err: String,
+    /// `None` when it took longer than it was given.
+    pub status: Option<ExitStatus>,
+}
+
+impl Ended {
+    pub fn well(&self) -> bool {
+        self.status.is_some_and(|status| status.success())
+    }
+
+    /// Why it did not end well: the end of what it said.
+    pub fn why(&self) -> String {
+        let how = match self.status {
+            None => "past its deadline".into(),
+            Some(status) => status.to_string(),
+        };
+        format!("{how}: {}{}", tail(&self.out), tail(&self.err))
     }
 }
 
@@ -130,13 +163,27 @@ pub fn read_json(path: &Path) -> Result<serde_json::Value, String> {
     serde_json::from_str(&text).map_err(|err| format!("{} is not JSON: {err}", path.display()))
 }
 
+/// Complete or not at all: a file that is there is not measured again.
+pub fn write_json(path: &Path, value: &serde_json::Value) -> Result<(), String> {
+    let partial = path.with_extension("partial");
+    let written = std::fs::write(&partial, format!("{value:#}\n"));
+    written
+        .and_then(|()| std::fs::rename(&partial, path))
+        .map_err(|err| format!("cannot write {}: {err}", path.display()))
+}
+
 /// A folder for this run, removed at its end.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
     pub fn new() -> Result<Scratch, String> {
-        let folder = std::env::temp_dir().join(format!("ringlab-bench-{}", std::process::id()));
+        Scratch::named("run")
+    }
+
+    /// Several of one process have different names.
+    pub fn named(name: &str) -> Result<Scratch, String> {
+        let folder = std::env::temp_dir().join(format!("ringlab-bench-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder)
             .map_err(|err| format!("cannot create {}: {err}", folder.display()))?;
         Ok(Scratch(folder))

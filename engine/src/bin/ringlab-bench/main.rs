@@ -3,19 +3,24 @@
 mod args;
 mod band;
 mod child;
+mod copy;
+mod gpu;
 mod parse;
 mod peer;
 mod report;
+mod robust;
 mod samples;
+mod store;
 mod tables;
 mod target;
+mod words;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 
-use self::args::Args;
+use self::args::{Args, PeerKind};
 use self::band::Band;
 use self::child::Line;
 use self::peer::Peer;
@@ -26,11 +31,15 @@ const WRONG_OR_MISSED: u8 = 1;
 const CANNOT_RUN: u8 = 3;
 
 fn main() -> ExitCode {
-    // What follows is a file, not a flag, and needs none of the flags of a run.
-    let for_tables = std::env::args_os().nth(1).is_some_and(|first| first == "tables");
-    let done = match for_tables {
-        true => tables::run(&tables::Args::parse_from(std::env::args_os().skip(1))),
-        false => run(&Args::parse()),
+    // A word in place of the first flag is another command, which needs none of the flags of a run.
+    let rest = || std::env::args_os().skip(1);
+    let done = match rest().next().as_deref().and_then(|first| first.to_str()) {
+        Some("copy") => copy::run(&copy::Args::parse_from(rest())),
+        Some("gpu") => gpu::run(&gpu::Args::parse_from(rest())),
+        Some("robust") => robust::run(&robust::Args::parse_from(rest())),
+        Some("store") => store::run(&store::Args::parse_from(rest())),
+        Some("tables") => tables::run(&tables::Args::parse_from(rest())),
+        _ => run(&Args::of(std::env::args())),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -49,6 +58,9 @@ fn run(args: &Args) -> Result<bool, String> {
     let peer = Peer::prepare(args, &scratch)?;
     let bands = args.bands();
     let mut report = Report::new(args);
+    if args.peer == PeerKind::Nccl {
+        report.copy(copy::measured(&scratch, 0)?);
+    }
     let mut wrong = 0;
     for &ranks in &args.ranks {
         for band in &bands {
@@ -59,8 +71,7 @@ fn run(args: &Args) -> Result<bool, String> {
     }
     println!("{}", report.markdown());
     if let Some(path) = &args.json {
-        std::fs::write(path, format!("{:#}\n", report.json(args)))
-            .map_err(|err| format!("cannot write {}: {err}", path.display()))?;
+        child::write_json(path, &report.json(args))?;
     }
     if wrong > 0 {
         eprintln!("ringlab-bench: {wrong} wrong elements: the figures beside them mean nothing");

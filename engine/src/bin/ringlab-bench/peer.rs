@@ -1,5 +1,6 @@
 //! The command lines of both sides.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +21,7 @@ const PREPARING: Duration = Duration::from_secs(120);
 pub struct Peer {
     kind: PeerKind,
     program: PathBuf,
-    env: Vec<(String, String)>,
+    env: BTreeMap<String, String>,
     /// Processes that share a GPU run at the same time only through it; ends with this value.
     #[cfg(feature = "cuda")]
     _mps: Option<ringlab_engine::comm::Mps>,
@@ -33,11 +34,12 @@ impl Peer {
         let program = match args.peer {
             PeerKind::Gloo => gloo(args, scratch)?,
             PeerKind::Openmpi => openmpi(scratch)?,
-            PeerKind::NcclTests => nccl_tests(args)?,
+            PeerKind::Nccl => nccl_tests(args)?,
         };
-        let mut env = Vec::new();
-        let mut set = |name: &str, value: &str| env.push((name.to_owned(), value.to_owned()));
-        if args.peer == PeerKind::NcclTests {
+        // By name, so that what is given wins over what is set here.
+        let mut env = BTreeMap::new();
+        let mut set = |name: &str, value: &str| drop(env.insert(name.to_owned(), value.to_owned()));
+        if args.peer == PeerKind::Nccl {
             // NVLink multicast stays off on both sides.
             set("NCCL_NVLS_ENABLE", "0");
             if args.gpus != Gpus::Own {
@@ -45,6 +47,9 @@ impl Peer {
             }
             if args.gpus == Gpus::Shared {
                 set("NCCL_TESTS_DEVICE", "0");
+            }
+            if let Some(forced) = args.forced {
+                set("NCCL_ALGO", forced.name());
             }
         }
         #[cfg(feature = "cuda")]
@@ -70,15 +75,15 @@ impl Peer {
                 &cores(args),
             ]),
             PeerKind::Openmpi => mpirun(args, ranks).arg(&self.program).arg(collective.name()),
-            PeerKind::NcclTests if args.gpus == Gpus::Shared => {
+            PeerKind::Nccl if args.gpus == Gpus::Shared => {
                 mpirun(args, ranks).arg(&self.program).args(["-g", "1"])
             }
-            PeerKind::NcclTests if args.gpus == Gpus::OneProcess => {
+            PeerKind::Nccl if args.gpus == Gpus::OneProcess => {
                 bound(args, &self.program).args([collective.name(), "-g", &ranks.to_string()])
             }
-            PeerKind::NcclTests => bound(args, &self.program).args(["-g", &ranks.to_string()]),
+            PeerKind::Nccl => bound(args, &self.program).args(["-g", &ranks.to_string()]),
         };
-        Line { env: self.env.clone(), ..line.args(sweep(args, band, check)) }
+        Line { env: self.env.clone().into_iter().collect(), ..line.args(sweep(args, band, check)) }
     }
 }
 
@@ -181,9 +186,9 @@ fn nccl_tests(args: &Args) -> Result<PathBuf, String> {
 }
 
 #[cfg(feature = "cuda")]
-fn mps(args: &Args, env: &mut Vec<(String, String)>) -> Result<Option<ringlab_engine::comm::Mps>, String> {
+fn mps(args: &Args, env: &mut BTreeMap<String, String>) -> Result<Option<ringlab_engine::comm::Mps>, String> {
     use ringlab_engine::comm::Mps;
-    if args.peer != PeerKind::NcclTests || args.gpus != Gpus::Shared || Mps::is_given() {
+    if args.peer != PeerKind::Nccl || args.gpus != Gpus::Shared || Mps::is_given() {
         return Ok(None);
     }
     // Without it the peer's processes would take turns on the GPU and look a thousand times slower than they are.

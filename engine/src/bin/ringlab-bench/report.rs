@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::args::{Args, PeerKind};
+use crate::args::{Args, Forced, PeerKind};
 use crate::band::Band;
 use crate::child::Line;
 use crate::samples::{Pair, Placement, Samples, median, spread};
-use crate::target;
+use crate::{target, words};
 
 /// Version of the file's structure.
 const VERSION: u32 = 1;
@@ -22,7 +22,7 @@ const OWN_NOTE: &str = "each rank has its GPU; both sides are one process";
 
 #[derive(Debug)]
 pub struct Report {
-    peer: PeerKind,
+    peer: &'static str,
     note: &'static str,
     rows: Vec<Row>,
     commands: Vec<Value>,
@@ -30,6 +30,8 @@ pub struct Report {
     hardware: Value,
     commit: Value,
     library: Option<String>,
+    /// What the GPU's memory can do, as `copy` found it.
+    copy: Value,
 }
 
 #[derive(Debug)]
@@ -94,25 +96,31 @@ impl Row {
 impl Report {
     pub fn new(args: &Args) -> Report {
         let note = match (args.peer, args.gpus) {
-            (PeerKind::NcclTests, crate::args::Gpus::Shared) => SHARED_NOTE,
-            (PeerKind::NcclTests, crate::args::Gpus::OneProcess) => ONE_PROCESS_NOTE,
-            (PeerKind::NcclTests, crate::args::Gpus::Own) => OWN_NOTE,
+            (PeerKind::Nccl, crate::args::Gpus::Shared) => SHARED_NOTE,
+            (PeerKind::Nccl, crate::args::Gpus::OneProcess) => ONE_PROCESS_NOTE,
+            (PeerKind::Nccl, crate::args::Gpus::Own) => OWN_NOTE,
             _ => CPU_NOTE,
         };
         Report {
-            peer: args.peer,
+            peer: args.peer_name(),
             note,
             rows: vec![],
             commands: vec![],
             hardware: Value::Null,
             commit: Value::Null,
             library: None,
+            copy: Value::Null,
         }
+    }
+
+    pub fn copy(&mut self, measured: Value) {
+        self.copy = measured;
     }
 
     pub fn commands(&mut self, ranks: u32, band: &Band, ours: &Line, theirs: &Line) {
         self.commands.push(json!({
-            "ranks": ranks, "first": band.first, "last": band.last, "ours": ours.shown(), "theirs": theirs.shown(),
+            "ranks": ranks, "first": band.first, "last": band.last, "ours": words::line(&ours.shown()),
+            "theirs": words::line(&theirs.shown()),
         }));
     }
 
@@ -124,7 +132,10 @@ impl Report {
 
     pub fn add(&mut self, args: &Args, ranks: u32, band: &Band, samples: &Samples) {
         for (&(size, placement), pair) in &samples.pairs {
-            let target = target::times_as_fast(args.peer, args.collective, ranks, size);
+            let target = match args.forced {
+                Some(_) => Some(1.0),
+                None => target::times_as_fast(args.peer, args.collective, ranks, size),
+            };
             let flags = band.ours.chunks(2).map(|pair| pair[1..].join(" ")).collect::<Vec<_>>().join(" ");
             let mut row = Row { ranks, size, placement, flags, pair: pair.clone(), target, met: None };
             row.met = target.map(|target| target::met(args.peer, target, row.ratio()));
@@ -137,19 +148,21 @@ impl Report {
     }
 
     pub fn json(&self, args: &Args) -> Value {
-        let finished =
-            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |at| at.as_secs());
+        let finished = now();
         json!({
             "version": VERSION,
             "program": "ringlab-bench",
             "engine_version": env!("CARGO_PKG_VERSION"),
             "commit": self.commit,
-            "command": std::env::args().collect::<Vec<_>>(),
+            "command": args.words.iter().map(|word| words::bare(word)).collect::<Vec<_>>(),
+            "environment": words::environment(),
             "finished_unix": finished,
             "date": date(finished),
             "hardware": self.hardware,
-            "peer": {"name": self.peer.name(), "library": self.library},
+            "peer": {"name": self.peer, "library": self.library},
             "collective": args.collective.name(),
+            "forced": args.forced.map(Forced::name),
+            "copy": self.copy,
             "rounds": args.rounds,
             "note": self.note,
             "timed": "each side: host clock over its iterations back to back, divided by their number; medians of rounds in which the two \
@@ -174,13 +187,23 @@ impl Report {
         let mut text = format!(
             "On {device}, {driver}; engine {commit}; peer: {}. Times in µs per execution: median ± half the interquartile range; {}.\n\n\
              | ranks | size | ours is | ours | {name} | times as fast | target met |\n| --- | --- | --- | --- | --- | --- | --- |\n",
-            self.library.as_deref().unwrap_or(self.peer.name()),
+            self.library.as_deref().unwrap_or(self.peer),
             self.note,
-            name = self.peer.name(),
+            name = self.peer,
         );
         shown.for_each(|row| text.push_str(&row.markdown()));
         text
     }
+}
+
+/// The commit this program was built from: set `RINGLAB_COMMIT` when building or running.
+pub fn commit() -> Option<String> {
+    option_env!("RINGLAB_COMMIT").map(Into::into).or_else(|| std::env::var("RINGLAB_COMMIT").ok())
+}
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |at| at.as_secs())
 }
 
 /// Three significant digits.

@@ -10,7 +10,7 @@ const MIB: u64 = 1 << 20;
 /// CPU: faster at every size. Ranks sharing a GPU, against NCCL: all-reduce at least 3 times its bandwidth from 16 MiB on and at most 0.4,
 /// 0.2 and 0.1 of its latency at 2, 4 and 8 ranks up to 256 KiB; the other collectives twice and half.
 pub fn times_as_fast(peer: PeerKind, collective: Collective, ranks: u32, size: u64) -> Option<f64> {
-    if peer != PeerKind::NcclTests {
+    if peer != PeerKind::Nccl {
         return Some(1.0);
     }
     match (collective, size) {
@@ -29,7 +29,7 @@ pub fn times_as_fast(peer: PeerKind, collective: Collective, ranks: u32, size: u
 
 /// A ratio that only equals a peer's is not faster than it.
 pub fn met(peer: PeerKind, target: f64, ratio: f64) -> bool {
-    if peer == PeerKind::NcclTests { ratio >= target } else { ratio > target }
+    if peer == PeerKind::Nccl { ratio >= target } else { ratio > target }
 }
 
 const _: () = assert!(256 * KIB == 262_144, "the patterns above");
@@ -41,12 +41,12 @@ mod tests {
     #[test]
     fn targets_depend_on_peer_collective_ranks_and_size() {
         use Collective::{AllGather, AllReduce};
-        use PeerKind::{Gloo, NcclTests};
+        use PeerKind::{Gloo, Nccl};
         assert_eq!(times_as_fast(Gloo, AllGather, 3, 8), Some(1.0));
-        assert_eq!(times_as_fast(NcclTests, AllReduce, 4, 256 * KIB), Some(5.0));
-        assert_eq!(times_as_fast(NcclTests, AllReduce, 4, 512 * KIB), None);
-        assert_eq!(times_as_fast(NcclTests, AllReduce, 8, 16 * MIB), Some(3.0));
-        assert_eq!(times_as_fast(NcclTests, AllGather, 2, 1 << 30), Some(2.0));
-        assert!(!met(Gloo, 1.0, 1.0) && met(NcclTests, 3.0, 3.0));
+        assert_eq!(times_as_fast(Nccl, AllReduce, 4, 256 * KIB), Some(5.0));
+        assert_eq!(times_as_fast(Nccl, AllReduce, 4, 512 * KIB), None);
+        assert_eq!(times_as_fast(Nccl, AllReduce, 8, 16 * MIB), Some(3.0));
+        assert_eq!(times_as_fast(Nccl, AllGather, 2, 1 << 30), Some(2.0));
+        assert!(!met(Gloo, 1.0, 1.0) && met(Nccl, 3.0, 3.0));
     }
 }

@@ -275,6 +275,15 @@ impl Memory {
             .map_err(failed("copying to a device"))
     }
 
+    /// Queues a copy of the first `bytes` bytes of other memory of the device. Both have to live until the stream has finished.
+    pub fn copy_of(&self, stream: &Stream, from: &Memory, bytes: u64) -> Result<(), ExecError> {
+        let (to, from) = (self.part(0, bytes), from.part(0, bytes));
+        self.device.bind()?;
+        // SAFETY: both ranges were checked; the caller keeps them until the stream has finished.
+        unsafe { result::memcpy_dtod_async(to, from, bytes as usize, stream.raw) }
+            .map_err(failed("copying within a device"))
+    }
+
     pub fn read(&self, offset: u64, to: &mut [u8]) -> Result<(), ExecError> {
         if to.is_empty() {
             return Ok(());

@@ -8,6 +8,7 @@
 //! A plan with races computes nonsense here, as a wrong plan does, but cannot harm the host: hence no promise is asked for.
 
 mod buffers;
+mod copy;
 mod device;
 mod direct;
 mod driver;
@@ -26,6 +27,7 @@ pub mod rank;
 mod session;
 mod timeline;
 
+pub use self::copy::copy_bandwidth;
 pub use self::device::{DeviceInfo, devices};
 pub use self::foreign::ForeignStream;
 pub use self::open::open;
