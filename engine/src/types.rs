@@ -44,7 +44,14 @@ index!(
 /// - integers wrap around;
 /// - `f16`, `bf16` and fp8 compute in f32 and round to nearest even, f32 and f64 in themselves;
 /// - fp8 is OCP's E4M3 (no infinities) and E5M2. A result too large for it becomes the largest finite value, as the conversions of
-///   NVIDIA's GPUs do; an infinity among E5M2's inputs stays one until the first operation on it.
+///   NVIDIA's GPUs do; an infinity among E5M2's inputs stays one until the first operation on it;
+/// - subnormal numbers are kept, as operands and as results;
+/// - what is only moved keeps all its bits, also those of signalling NaNs, and so does the reduction of one rank, but for its average
+///   and its factor.
+///
+/// Back ends differ in one thing: which NaN a sum, product, average or pre-multiplied sum gives. A GPU's has all bits below the sign set
+/// (in double it may keep an operand's), a CPU's keeps bits of an operand or is the processor's own. That it is a NaN is the same
+/// everywhere, and in fp8 it is 0x7F. Minimum and maximum have one NaN, see [`RedOp`]. `tests/special_values` holds both back ends to this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DType {
