@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use ringlab_engine::cost::SimModel;
+use ringlab_engine::data::mix;
 use ringlab_engine::exec::{self, Backend, KernelChoice, SessionSpec, cpu};
 use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::plan::{self, Algorithm, SLOTS};
@@ -142,6 +143,59 @@ proptest! {
     fn so_does_a_plan_of_many_ranks(spec in specs(9..=64, 1..=3, 2_000), seed in any::<u64>()) {
         runs_exactly(&spec, seed)?;
     }
+}
+
+/// Every collective by every algorithm that has it, of so many ranks over one to four channels, in place and out of place. Counts are
+/// odd: one, fewer than ranks, and some that leave the last chunks short or empty.
+fn every_plan_is_exact_at_odd_counts(ranks: RangeInclusive<u32>) {
+    let mut nth = 0;
+    for (ranks, channels) in ranks.flat_map(|ranks| (1..=4).map(move |channels| (ranks, channels))) {
+        for collective in Collective::all(Rank(ranks / 2)) {
+            for algorithm in Algorithm::ALL.into_iter().filter(|a| a.supports(collective)) {
+                let plan = plan::generate(algorithm, collective, ranks, channels).unwrap();
+                for in_place in [false, true].into_iter().filter(|i| !i || collective.alias().is_some()) {
+                    nth += 1;
+                    // Each kind meets each other in some plan, the same in every run.
+                    let pick = |of: usize, salt: u64| (mix(8 * nth + salt) % of as u64) as usize;
+                    let spec = SessionSpec {
+                        plan: plan.clone(),
+                        block: [1, 5, 33, 131, 257][pick(5, 0)],
+                        dtype: DType::ALL[pick(12, 1)],
+                        op: RedOp::ALL[pick(6, 2)],
+                        factors: Factors::Parity,
+                        in_place,
+                        slot_bytes: 64,
+                        fifo: Fifo::of(Protocol::ALL[pick(3, 3)]),
+                        deadline: Duration::from_secs(60),
+                        devices: vec![],
+                        trace_spans: 0,
+                        kernel: KernelChoice::Auto,
+                    };
+                    let what = (algorithm, collective, ranks, channels, spec.block, spec.dtype, spec.op);
+                    let mut session = exec::open(Backend::Cpu, spec).unwrap();
+                    session.fill(nth).unwrap();
+                    session.run(1).unwrap();
+                    let report = session.check(nth).unwrap();
+                    assert_eq!((report.wrong, report.first_wrong), (0, None), "{what:?} in place {in_place}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_plan_of_up_to_8_ranks_is_exact_at_odd_counts() {
+    every_plan_is_exact_at_odd_counts(1..=8);
+}
+
+#[test]
+fn every_plan_of_9_to_12_ranks_is_exact_at_odd_counts() {
+    every_plan_is_exact_at_odd_counts(9..=12);
+}
+
+#[test]
+fn every_plan_of_13_to_16_ranks_is_exact_at_odd_counts() {
+    every_plan_is_exact_at_odd_counts(13..=16);
 }
 
 /// A rank's figure is what it sent or read from others, so the sum is what went over all edges of the proof.

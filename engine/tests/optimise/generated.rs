@@ -15,15 +15,27 @@ fn plans(ranks: u32, channels: u32) -> impl Iterator<Item = Plan> {
 }
 
 #[test]
-fn they_leave_what_the_plan_leaves() {
+fn those_of_up_to_9_ranks_leave_what_the_plan_leaves() {
+    they_leave_what_the_plan_leaves(1..=9);
+}
+
+#[test]
+fn those_of_10_to_13_ranks_leave_what_the_plan_leaves() {
+    they_leave_what_the_plan_leaves(10..=13);
+}
+
+#[test]
+fn those_of_14_to_16_ranks_leave_what_the_plan_leaves() {
+    they_leave_what_the_plan_leaves(14..=16);
+}
+
+fn they_leave_what_the_plan_leaves(ranks: std::ops::RangeInclusive<u32>) {
     let mut state = 7u64;
     let mut below = |n: usize| {
         state = mix(state);
         (state % n as u64) as usize
     };
-    let small = (1..=6).flat_map(|ranks| (1..=4).map(move |channels| (ranks, channels)));
-    // Of many ranks as many channels as there are trees.
-    for (ranks, channels) in small.chain((7..=16).map(|ranks| (ranks, 2))) {
+    for (ranks, channels) in ranks.flat_map(|ranks| (1..=4).map(move |channels| (ranks, channels))) {
         for plan in plans(ranks, channels) {
             for in_place in [false, true] {
                 if in_place && plan.collective.alias().is_none() {
