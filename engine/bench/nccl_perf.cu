@@ -117,6 +117,12 @@ int main(int argc, char** argv) {
         fprintf(stderr, "nccl_perf: -g and -n take 1 or more, -f 2 or more, -b 4 or more\n");
         return 2;
     }
+    int version;
+    NCCL(ncclGetVersion(&version));
+    if (version < 23003) {
+        fprintf(stderr, "nccl_perf: NCCL %d takes one rank of a communicator for each device; 2.30.3 or newer is needed\n", version);
+        return 3;
+    }
     CUDA(cudaSetDevice(0));
     ncclUniqueId id;
     NCCL(ncclGetUniqueId(&id));
@@ -132,8 +138,6 @@ int main(int argc, char** argv) {
     }
     unsigned long long* wrong;
     CUDA(cudaMalloc(&wrong, sizeof *wrong));
-    int version;
-    NCCL(ncclGetVersion(&version));
     printf("# nccl_perf nccl-library=%d %s ranks %d in one process on device 0\n", version, NAMES[kind], n);
     for (size_t size = least; size <= most; size *= factor) {
         const size_t block = split ? size / 4 / n / 4 * 4 : size / 4;

@@ -232,10 +232,11 @@ impl Args {
         })
     }
 
-    pub fn bands(&self) -> Vec<Band> {
+    /// What to measure with so many ranks.
+    pub fn bands(&self, ranks: u32) -> Vec<Band> {
         let mut bands = self.bands.clone();
         if bands.is_empty() {
-            bands = Band::standard(self.peer.backend(), self.collective);
+            bands = Band::standard(self.peer.backend(), self.collective, ranks);
         }
         if let Some(forced) = self.forced {
             for band in &mut bands {
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn a_forced_algorithm_replaces_that_of_a_band() {
         let line = "ringlab-bench --peer nccl --band 1K-1M,iters=3,algo=one_shot,slot=64K --forced ring";
-        let bands = Args::of(line.split_whitespace().map(Into::into)).bands();
+        let bands = Args::of(line.split_whitespace().map(Into::into)).bands(2);
         assert_eq!(bands[0].ours, ["--algo", "ring", "--slot", "64K"]);
     }
 
@@ -313,9 +314,11 @@ mod tests {
     fn the_standard_bands_join_without_a_gap_or_an_overlap() {
         for backend in ["cpu", "cuda"] {
             for collective in Collective::value_variants() {
-                let bands = Band::standard(backend, *collective);
-                assert_eq!(bands[0].first, 8);
-                assert!(bands.windows(2).all(|pair| pair[0].last * 2 == pair[1].first), "{bands:?}");
+                for ranks in [2, 3] {
+                    let bands = Band::standard(backend, *collective, ranks);
+                    assert_eq!(bands[0].first, 8);
+                    assert!(bands.windows(2).all(|pair| pair[0].last * 2 == pair[1].first), "{bands:?}");
+                }
             }
         }
     }

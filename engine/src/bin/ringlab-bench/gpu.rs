@@ -236,8 +236,8 @@ fn built(nccl: Option<&Path>, scratch: &Scratch) -> Result<PathBuf, String> {
     }
     line.run(COMPILING).map_err(|why| {
         format!(
-            "cannot build the program that times NCCL; it needs nvcc (CUDA toolkit) and NCCL 2.30.3 or newer, as `pip download \
-             nvidia-nccl-cu13` unpacked and given with --nccl FOLDER; or give a built one with --nccl-perf\n{why}"
+            "cannot build the program that times NCCL; it needs nvcc (CUDA toolkit) and NCCL 2.30.3 or newer, as `pip install \
+             --no-deps --target nccl nvidia-nccl-cu13` and --nccl nccl/nvidia/nccl; or give a built one with --nccl-perf\n{why}"
         )
     })?;
     Ok(program)
@@ -258,7 +258,7 @@ mod tests {
         for step in all.iter().filter(|step| step.words[0] == "ringlab-bench") {
             let read =
                 BesideArgs::try_parse_from(&step.words).unwrap_or_else(|why| panic!("{}: {why}", step.file));
-            assert_eq!((read.peer_name(), read.bands().len()), ("nccl_perf", 2), "{step:?}");
+            assert_eq!((read.peer_name(), read.bands(2).len()), ("nccl_perf", 2), "{step:?}");
         }
     }
 
@@ -282,6 +282,13 @@ mod tests {
         ] {
             assert!(files.iter().any(|file| file == wanted), "{wanted} is not in {files:?}");
         }
+    }
+
+    #[test]
+    fn a_library_that_is_not_there_is_named() {
+        let scratch = Scratch::named("gpu-test").unwrap();
+        let why = built(Some(Path::new("/nonexistent/libnccl.so.2")), &scratch).unwrap_err();
+        assert!(why.contains("/nonexistent/libnccl.so.2 is not there"), "{why}");
     }
 
     #[test]

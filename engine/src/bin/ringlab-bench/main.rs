@@ -56,14 +56,13 @@ fn run(args: &Args) -> Result<bool, String> {
     args.validate()?;
     let scratch = child::Scratch::new()?;
     let peer = Peer::prepare(args, &scratch)?;
-    let bands = args.bands();
     let mut report = Report::new(args);
     if args.peer == PeerKind::Nccl {
         report.copy(copy::measured(&scratch, 0)?);
     }
     let mut wrong = 0;
     for &ranks in &args.ranks {
-        for band in &bands {
+        for band in &args.bands(ranks) {
             let samples = measure(args, &peer, &scratch, ranks, band, &mut report)?;
             wrong += samples.wrong();
             report.add(args, ranks, band, &samples);
