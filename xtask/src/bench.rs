@@ -99,7 +99,8 @@ fn comm_gpu(sh: &Sh, commit: &str) -> Result<PathBuf> {
     build.args(["--test", "comm_gpu", "--no-run", "--message-format", "json"]).env("RINGLAB_COMMIT", commit);
     let messages = sh::output(&mut build)?;
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let mut programs = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-    let found = programs.next();
+    // The package's binaries are built, and named, as well.
+    let mut programs = messages.filter(|message| message["target"]["name"] == "comm_gpu");
+    let found = programs.find_map(|message| message["executable"].as_str().map(PathBuf::from));
     found.context("cargo named no program of the test comm_gpu")
 }

@@ -68,7 +68,12 @@ pub fn named(json: &Value) -> Result<String, String> {
         let text = json.pointer(pointer).and_then(Value::as_str);
         text.map(|text| text.replace('_', "-")).ok_or_else(|| format!("it has no text at {pointer}"))
     };
-    let device = || text("/hardware/device").map(|device| device.to_lowercase().replace(' ', "-"));
+    let device = || {
+        let device = text("/hardware/device")?.to_lowercase();
+        let words: Vec<&str> =
+            device.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        Ok::<_, String>(words.join("-"))
+    };
     match (json["program"].as_str(), json["kind"].as_str()) {
         (Some("ringlab-bench"), None | Some("beside")) => {
             let peer = text("/peer/name")?;
@@ -130,6 +135,9 @@ mod tests {
         let robust =
             json!({"program": "ringlab-bench", "kind": "robust", "hardware": {"device": "NVIDIA H200"}});
         assert_eq!(named(&robust).unwrap(), "robust-nvidia-h200.json");
+        let copy =
+            json!({"program": "ringlab-bench", "kind": "copy", "hardware": {"device": "AMD EPYC (2 cores)"}});
+        assert_eq!(named(&copy).unwrap(), "copy-amd-epyc-2-cores.json");
         assert!(named(&json!({"program": "other"})).is_err());
     }
 }

@@ -49,10 +49,10 @@ fn command(run: &Run, kind: &str, found: &Value) -> String {
 
 fn random(run: &Run, found: &Value) -> Result<String, String> {
     Ok(format!(
-        "{} random operations in {} processes at a time, {:.1} billion elements compared, {} processes failed",
+        "{} random operations in {} processes at a time, {:.1} million elements compared, {} processes failed",
         run.count(found, "/operations")?,
         run.count(found, "/processes")?,
-        run.count(found, "/elements")? as f64 / 1e9,
+        run.count(found, "/elements")? as f64 / 1e6,
         found["failed"].as_array().map_or(0, Vec::len),
     ))
 }
