@@ -196,7 +196,8 @@ impl Run {
                 words.next();
                 continue;
             }
-            line.push(word.to_owned());
+            // NCCL's name as a peer in older commands, which is still understood.
+            line.push(if word == "nccl-tests" { "nccl" } else { word }.to_owned());
             if word == "--json" {
                 words.next();
                 line.push(self.name.clone());
@@ -281,7 +282,7 @@ mod tests {
             "program": "ringlab-bench", "collective": "all_reduce", "rounds": 10, "note": "a note", "commit": "abc",
             "finished_unix": 0, "hardware": {"backend": "cuda", "devices": 1, "device": "H", "driver": "1.2"},
             "peer": {"name": "nccl_perf", "library": "nccl-library=23007 x"},
-            "command": ["ringlab-bench", "--ours", "p", "--nccl-perf", "np", "-f", "4", "--json", "x.json"],
+            "command": ["ringlab-bench", "--peer", "nccl-tests", "--ours", "p", "--nccl-perf", "np", "-f", "4", "--json", "x.json"],
             "rows": [
                 row(2, 8, "out_of_place", 4.0, json!(true)), row(2, 8, "in_place", 1.25, json!(false)),
                 row(2, 32, "out_of_place", 9.0, json!(true)), row(2, 64, "in_place", 1.25, json!(false)),
@@ -317,7 +318,7 @@ mod tests {
     #[test]
     fn a_run_beside_a_peer_is_a_table_with_columns_for_each_number_of_ranks() {
         let from = folder("peer", &[("bench-a.json", bench()), ("other.json", json!({}))]);
-        let command = "ringlab-bench --nccl-perf NCCL_PERF -f 4 --json bench-a.json";
+        let command = "ringlab-bench --peer nccl --nccl-perf NCCL_PERF -f 4 --json bench-a.json";
         let wanted = format!(
             "before\n<!-- table bench-*.json -->\n{BESIDE}Made by\n\n```sh\n{command}\n```\n\n<!-- end of table -->\nbehind\n"
         );
