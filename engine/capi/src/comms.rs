@@ -266,7 +266,7 @@ fn still_forming() -> Fault {
 }
 
 fn aborted() -> Fault {
-    Fault::argument("the communicator was aborted")
+    Fault::argument("the communicator was destroyed or aborted")
 }
 
 #[cfg(test)]

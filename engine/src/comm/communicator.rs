@@ -22,6 +22,7 @@ use crate::exec::cuda::ForeignStream;
 use crate::exec::cuda::rank::{
     Abort, Call, Card, Factor, Group, Member, Message, Opening, Port, Schedule, Shape, Way,
 };
+use crate::plan::MAX_RANKS;
 use crate::plan::layout::MOST_ELEMENTS;
 use crate::random;
 use crate::tuner::Choice;
@@ -98,6 +99,11 @@ impl Communicator {
         config: Config,
     ) -> Result<Communicator, CommError> {
         config.check()?;
+        if ranks > MAX_RANKS {
+            return Err(CommError::InvalidArgument(format!(
+                "{ranks} ranks: plans are made for at most {MAX_RANKS}; use fewer ranks"
+            )));
+        }
         let options = Options { deadline: config.setup_deadline, ..Options::default() };
         Communicator::over(Bootstrap::connect_with(id, rank, ranks, options)?, device, config)
     }

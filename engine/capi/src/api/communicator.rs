@@ -5,6 +5,7 @@ use std::sync::{Arc, Once, PoisonError};
 
 use ringlab_engine::comm::debug::log;
 use ringlab_engine::comm::{Scalar, UniqueId};
+use ringlab_engine::plan::MAX_RANKS;
 
 use super::{check, export, in_group, put};
 use crate::abi::{
@@ -34,7 +35,10 @@ fn id(given: &NcclUniqueId) -> Result<UniqueId, Fault> {
 
 fn ranks(nranks: c_int, rank: c_int) -> Result<(u32, u32), Fault> {
     match (u32::try_from(nranks), u32::try_from(rank)) {
-        (Ok(ranks), Ok(rank)) if rank < ranks => Ok((ranks, rank)),
+        (Ok(ranks), Ok(rank)) if rank < ranks && ranks <= MAX_RANKS => Ok((ranks, rank)),
+        (Ok(ranks), Ok(rank)) if rank < ranks => Err(Fault::argument(format!(
+            "{ranks} ranks: a communicator of this library has at most {MAX_RANKS}"
+        ))),
         _ => Err(Fault::argument(format!(
             "rank {rank} of {nranks}: ranks are counted from 0 to one less than their number"
         ))),
@@ -130,6 +134,11 @@ export! {
         check("comm", comm)?;
         let count = u32::try_from(ndev).ok().filter(|n| *n > 0);
         let count = count.ok_or_else(|| Fault::argument(format!("{ndev} devices; at least one is needed")))?;
+        if count > MAX_RANKS {
+            return Err(Fault::argument(format!(
+                "{count} devices, a rank each: a communicator of this library has at most {MAX_RANKS} ranks"
+            )));
+        }
         let there = cuda::device_count()?;
         let devices: Vec<u32> = (0..count)
             .map(|at| {

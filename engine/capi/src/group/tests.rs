@@ -220,3 +220,78 @@ fn a_simulated_group_takes_as_long_as_its_slowest_communicator_and_queues_nothin
     assert!(all.iter().all(|(_, listener)| listener.queued.lock().unwrap().is_empty()));
     assert_eq!(all[1].0.last_error(), "nothing is known of 0 elements");
 }
+
+/// The interface's own functions, as a program calls them.
+#[test]
+fn a_communicator_that_is_aborted_within_a_group_takes_the_groups_operations_with_it() {
+    use crate::api::{ncclAllReduce, ncclCommAbort, ncclGroupEnd, ncclGroupStart};
+    let ((ended, ended_line), (other, other_line)) = (comm(), comm());
+    let buffer = std::ptr::without_provenance_mut(4096);
+    let call = |comm: &Arc<Comm>, count| {
+        // SAFETY: the buffer is only written down.
+        unsafe { ncclAllReduce(buffer, buffer, count, 7, 0, comm.handle(), std::ptr::null_mut()) }
+    };
+    // SAFETY: these take no pointers.
+    unsafe {
+        assert_eq!(ncclGroupStart(), SUCCESS);
+        assert_eq!((call(&other, 5), call(&ended, 6)), (SUCCESS, SUCCESS));
+        assert_eq!(ncclCommAbort(ended.handle()), SUCCESS);
+        assert_eq!(ncclCommAbort(ended.handle()), INVALID_ARGUMENT, "twice");
+        assert_eq!(ncclGroupEnd(), INVALID_ARGUMENT);
+    }
+    assert!(ended.last_error().contains("destroyed or aborted"), "{}", ended.last_error());
+    assert!(ended_line.queued.lock().unwrap().is_empty() && other_line.queued.lock().unwrap().is_empty());
+    // Nothing of it is left over.
+    assert_eq!(call(&other, 7), SUCCESS);
+    assert_eq!(other_line.queued.lock().unwrap()[..], [(vec![7], 0)]);
+    assert_eq!(call(&ended, 8), INVALID_ARGUMENT);
+}
+
+#[test]
+fn a_communicator_is_destroyed_once_also_within_a_group() {
+    use crate::api::{ncclCommDestroy, ncclGroupEnd, ncclGroupStart};
+    let (twice, listener) = comm();
+    let only = Arc::downgrade(&listener);
+    drop(listener);
+    // SAFETY: these take no pointers.
+    unsafe {
+        assert_eq!((ncclGroupStart(), ncclGroupStart()), (SUCCESS, SUCCESS));
+        assert_eq!(ncclCommDestroy(twice.handle()), SUCCESS);
+        assert_eq!(ncclCommDestroy(twice.handle()), INVALID_ARGUMENT);
+        assert_eq!(ncclGroupEnd(), SUCCESS, "the outermost tells");
+        assert_eq!(ncclGroupEnd(), INVALID_ARGUMENT);
+        assert_eq!(ncclGroupEnd(), INVALID_USAGE);
+        assert_eq!(ncclCommDestroy(twice.handle()), INVALID_ARGUMENT);
+    }
+    assert!(only.upgrade().is_none(), "the rank has left");
+}
+
+#[test]
+fn counts_roots_and_peers_that_do_not_exist_are_told_by_name() {
+    use crate::api::{ncclAllGather, ncclReduce, ncclSend};
+    let (comm, listener) = comm();
+    let buffer = std::ptr::without_provenance_mut(4096);
+    let told = |code, word: &str| {
+        assert_eq!(code, INVALID_ARGUMENT);
+        let error = comm.last_error();
+        assert!(error.contains(word), "{error}");
+    };
+    let (handle, stream) = (comm.handle(), std::ptr::null_mut());
+    // SAFETY: buffers are only written down.
+    unsafe {
+        for count in [usize::MAX, 1 << 63, 1 << 62] {
+            told(ncclAllGather(buffer, buffer, count, 7, handle, stream), &count.to_string());
+            told(ncclSend(buffer, count, 8, 0, handle, stream), &count.to_string());
+        }
+        for root in [-1, 4, i32::MIN, i32::MAX] {
+            told(ncclReduce(buffer, buffer, 1, 7, 0, root, handle, stream), &format!("root {root}"));
+            told(ncclSend(buffer, 1, 7, root, handle, stream), &format!("peer {root}"));
+        }
+        for datatype in [-1, 12, i32::MIN, i32::MAX] {
+            told(ncclAllGather(buffer, buffer, 1, datatype, handle, stream), &datatype.to_string());
+        }
+        told(ncclSend(std::ptr::null(), 1, 7, 0, handle, stream), "null pointer");
+        assert_eq!(ncclSend(std::ptr::null(), 0, 7, 0, handle, stream), SUCCESS);
+    }
+    assert_eq!(listener.queued.lock().unwrap().len(), 1);
+}

@@ -79,6 +79,9 @@ int main(void) {
   EXPECT(ncclCommInitRank(&comm, 1, id, 1), ncclInvalidArgument, "rank 1 of 1");
   EXPECT(ncclCommInitRank(&comm, 0, id, 0), ncclInvalidArgument, "rank 0 of 0");
   EXPECT(ncclCommInitRank(&comm, 2, id, -1), ncclInvalidArgument, "rank -1 of 2");
+  EXPECT(ncclCommInitRank(&comm, 65, id, 0), ncclInvalidArgument, "at most 64");
+  EXPECT(ncclCommInitRank(&comm, 2147483647, id, 2147483646), ncclInvalidArgument, "at most 64");
+  EXPECT(ncclCommInitRank(&comm, -2147483647 - 1, id, -2147483647 - 1), ncclInvalidArgument, "rank -2147483648 of");
   wrong.magic = 1;
   EXPECT(ncclCommInitRankConfig(&comm, 1, id, 0, &wrong), ncclInvalidArgument, "NCCL_CONFIG_INITIALIZER");
   wrong = config;
@@ -86,6 +89,8 @@ int main(void) {
   EXPECT(ncclCommInitRankConfig(&comm, 1, id, 0, &wrong), ncclInvalidArgument, "maxCTAs is -5");
   EXPECT(ncclCommInitAll(NULL, 1, NULL), ncclInvalidArgument, "null pointer");
   EXPECT(ncclCommInitAll(&comm, 0, NULL), ncclInvalidArgument, "at least one");
+  EXPECT(ncclCommInitAll(&comm, -1, NULL), ncclInvalidArgument, "at least one");
+  EXPECT(ncclCommInitAll(&comm, 2147483647, NULL), ncclInvalidArgument, "at most 64 ranks");
   EXPECT(ncclMemAlloc(NULL, 4), ncclInvalidArgument, "null pointer");
   EXPECT(ncclMemFree(NULL), ncclSuccess, NULL);
 
@@ -106,6 +111,17 @@ int main(void) {
   EXPECT(ncclGroupStart(), ncclSuccess, NULL);
   EXPECT(ncclGroupSimulateEnd(&simulated), ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER");
   EXPECT(ncclGroupEnd(), ncclInvalidUsage, "no group is open");
+
+  /* Groups within groups: the outermost tells the first fault, once, and what follows starts afresh. */
+  EXPECT(ncclGroupStart(), ncclSuccess, NULL);
+  EXPECT(ncclGroupStart(), ncclSuccess, NULL);
+  EXPECT(ncclCommDestroy((ncclComm_t)&stranger), ncclInvalidArgument, "no communicator");
+  EXPECT(ncclCommAbort((ncclComm_t)&stranger), ncclInvalidArgument, "no communicator");
+  EXPECT(ncclCommInitRank(&comm, 65, id, 0), ncclInvalidArgument, "at most 64");
+  EXPECT(ncclGroupEnd(), ncclSuccess, NULL);
+  EXPECT(ncclGroupEnd(), ncclInvalidArgument, "no communicator");
+  EXPECT(ncclGroupStart(), ncclSuccess, NULL);
+  EXPECT(ncclGroupEnd(), ncclSuccess, NULL);
 
   /* With a device this works, without one it says so. */
   code = ncclCommInitRank(&comm, 1, id, 0);
