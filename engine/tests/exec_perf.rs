@@ -74,6 +74,6 @@ fn bad_flags_and_what_cannot_run_have_their_own_exit_codes() {
     fails("-g 65", 2, "1..=64");
     fails("-x", 2, "-x");
     fails("-g 2 --collective all_gather --algo two_shot", 3, "two_shot");
-    fails("-b 64 -e 64 -n 1 --rounds 1 --json /nowhere/file", 3, "cannot write /nowhere/file");
+    fails("-b 64 -e 64 -n 1 --rounds 1 --json /nowhere/file", 2, "--json /nowhere/file");
     fails("-g 64 --channels 32", 3, "1024");
 }

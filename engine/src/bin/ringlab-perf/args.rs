@@ -7,6 +7,7 @@ use clap::Parser;
 use ringlab_engine::comm::Config;
 use ringlab_engine::data::MAX_RANKS;
 use ringlab_engine::exec::{Backend, KernelChoice};
+use ringlab_engine::plan::MAX_CHANNELS;
 use ringlab_engine::types::{Collective, DType, Rank, RedOp};
 
 use crate::fifo::FifoArgs;
@@ -92,7 +93,13 @@ pub struct Args {
     pub op: OneOrAll<RedOp>,
 
     /// Root of a broadcast, reduce, gather or scatter.
-    #[arg(short = 'r', long = "root", value_name = "RANK", default_value_t = 0)]
+    #[arg(
+        short = 'r',
+        long = "root",
+        value_name = "RANK",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
     pub root: u32,
 
     /// Seconds after which one execution is stopped and reported.
@@ -111,7 +118,7 @@ pub struct Args {
 
     /// Independent lanes per rank: a thread each on the CPU (default 1), a block each on a GPU (default: as many as fill it,
     /// fewer for short messages; 16 with --procs and --threads).
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_CHANNELS)))]
     pub channels: Option<u32>,
 
     /// cpu or cuda.
@@ -183,6 +190,16 @@ impl Args {
         }
         if self.backend == Backend::Cpu && (self.procs || self.threads) {
             return Err("--procs and --threads are for --backend cuda".into());
+        }
+        if self.backend == Backend::Cpu && (self.register || !self.devices.is_empty()) {
+            return Err("--register and --devices are for --backend cuda".into());
+        }
+        if let Some(path) = &self.json {
+            // Now, and not when hours of measuring are over.
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
+                return Err(format!("--json {}: that is a folder, or lies in none", path.display()));
+            }
         }
         if self.procs && self.tune.tune_ranks.iter().any(|ranks| *ranks != self.ranks) {
             return Err(format!(
@@ -358,6 +375,12 @@ mod tests {
         assert!(refused("-b 1 -e 2 -i 0").contains("never reaches"));
         assert!(refused("--collective broadcast -g 2 -r 2").contains("-r 2 is not a rank"));
         assert!(refused("--threads -g 2").contains("--threads are for --backend cuda"));
+        assert!(refused("--register").contains("--register and --devices are for --backend cuda"));
+        assert!(refused("--devices 0,1").contains("for --backend cuda"));
+        assert!(args("--backend cuda --devices 0 --procs --register").validate().is_ok());
+        assert!(refused("--json /").contains("a folder, or lies in none"));
+        assert!(refused("--json /no/such/folder/x.json").contains("--json /no/such/folder/x.json"));
+        assert!(args("--json x.json").validate().is_ok());
         assert!(refused("--collective scatter -g 2 -r 2").contains("-r 2 is not a rank"));
         assert!(
             refused("--backend cuda --procs -g 2 --tune-report --tune-ranks 2,4")
@@ -367,6 +390,21 @@ mod tests {
         assert!(refused("--slice-steps 2").contains("in slices of 2"));
         assert!(args("--collective all_to_all -g 2 -r 2").validate().is_ok());
         assert!(args("-b 0 -e 0").validate().is_ok());
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_told_by_name() {
+        let told = |line: &str| {
+            let words = std::iter::once("ringlab-perf").chain(line.split_whitespace());
+            Args::try_parse_from(words).unwrap_err().to_string()
+        };
+        assert!(told("-r -1").contains("invalid value '-1' for '--root"));
+        assert!(told("--channels 65").contains("65 is not in 1..=64"));
+        for line in
+            ["-g 0", "-g 65", "-n 0", "-T 0", "-T 86401", "--rounds 0", "--channels 0", "-n 4294967296"]
+        {
+            assert!(told(line).contains(" is not in "), "{line}: {}", told(line));
+        }
     }
 
     #[test]

@@ -123,6 +123,10 @@ fn place(args: &mut Args) -> Result<Where, String> {
             Ok(Where::Rank { speaks, open: Box::new(move |spec| place.open(spec)), channels })
         }
         None if args.procs => Ok(Where::Parent),
+        None if args.register => {
+            Err("--register is for ranks of several processes; give --procs, or start them with mpirun"
+                .into())
+        }
         None => Ok(in_this_process(args)),
     }
 }
