@@ -14,7 +14,7 @@ use super::error::CommError;
 use super::faults::Faults;
 use super::fingerprint;
 use super::id::UniqueId;
-use super::operation::{Config, Operation, Scalar};
+use super::operation::{Config, Operation, Scalar, refuse_count};
 use super::recorder::FlightRecorder;
 use super::watch::{Event, Failure};
 use crate::exec::ExecError;
@@ -23,7 +23,6 @@ use crate::exec::cuda::rank::{
     Abort, Call, Card, Factor, Group, Member, Message, Opening, Port, Schedule, Shape, Way,
 };
 use crate::plan::MAX_RANKS;
-use crate::plan::layout::MOST_ELEMENTS;
 use crate::random;
 use crate::tuner::Choice;
 use crate::types::{Collective, DType, Rank, RedOp};
@@ -460,13 +459,6 @@ fn watch(shared: &Arc<Shared>) -> Result<(), CommError> {
         .spawn(look)
         .map(drop)
         .map_err(|why| CommError::System(format!("cannot start rank {}'s watchdog: {why}", shared.rank)))
-}
-
-fn refuse_count(count: u64) -> Result<(), CommError> {
-    if count <= MOST_ELEMENTS {
-        return Ok(());
-    }
-    Err(CommError::InvalidArgument(format!("a count of {count} elements does not fit any memory")))
 }
 
 /// Whether input and output share memory as the collective defines it.

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use super::driver::{self, Device, Memory, Stream};
+use cudarc::driver::result;
+
+use super::driver::{self, Device, Memory, Stream, failed};
 use crate::exec::ExecError;
 
 /// Copies queued back to back in a round, so that the launch of one hides behind the others.
@@ -28,4 +30,15 @@ pub fn copy_bandwidth(device: u32, bytes: u64, rounds: u32) -> Result<Vec<f64>, 
     };
     round()?;
     (0..rounds).map(|_| round()).collect()
+}
+
+impl Memory {
+    /// Queues a copy of the first `bytes` bytes of other memory of the device. Both have to live until the stream has finished.
+    fn copy_of(&self, stream: &Stream, from: &Memory, bytes: u64) -> Result<(), ExecError> {
+        let (to, from) = (self.part(0, bytes), from.part(0, bytes));
+        self.device().bind()?;
+        // SAFETY: both ranges were checked; the caller keeps them until the stream has finished.
+        unsafe { result::memcpy_dtod_async(to, from, bytes as usize, stream.raw()) }
+            .map_err(failed("copying within a device"))
+    }
 }

@@ -225,7 +225,7 @@ impl Memory {
         &self.device
     }
 
-    fn part(&self, offset: u64, bytes: u64) -> u64 {
+    pub(super) fn part(&self, offset: u64, bytes: u64) -> u64 {
         let end = offset.checked_add(bytes).expect("a part of memory ends inside the address space");
         assert!(end <= self.bytes, "{offset}..{end} of {} bytes", self.bytes);
         self.address.0 + offset
@@ -273,15 +273,6 @@ impl Memory {
         unsafe { sys::cuMemcpyHtoDAsync_v2(at, from.host.cast(), bytes, stream.raw) }
             .result()
             .map_err(failed("copying to a device"))
-    }
-
-    /// Queues a copy of the first `bytes` bytes of other memory of the device. Both have to live until the stream has finished.
-    pub fn copy_of(&self, stream: &Stream, from: &Memory, bytes: u64) -> Result<(), ExecError> {
-        let (to, from) = (self.part(0, bytes), from.part(0, bytes));
-        self.device.bind()?;
-        // SAFETY: both ranges were checked; the caller keeps them until the stream has finished.
-        unsafe { result::memcpy_dtod_async(to, from, bytes as usize, stream.raw) }
-            .map_err(failed("copying within a device"))
     }
 
     pub fn read(&self, offset: u64, to: &mut [u8]) -> Result<(), ExecError> {
