@@ -3,8 +3,11 @@
 //! Without a GPU these tests say `skipped`; with RINGLAB_REQUIRE_CUDA=1 they fail instead.
 #![cfg(feature = "cuda")]
 
+mod common;
+
 use std::time::{Duration, Instant};
 
+use common::gpu;
 use proptest::prelude::*;
 use ringlab_engine::exec::cuda::devices;
 use ringlab_engine::exec::{self, Backend, ExecError, KernelChoice, Session, SessionSpec, Stall, WaitKind};
@@ -12,21 +15,6 @@ use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::plan::{Algorithm, Plan, Step, generate};
 use ringlab_engine::types::{ChannelId, Collective, DType, Factors, Rank, RedOp};
 use ringlab_engine::verify::verify_with;
-
-/// Whether there is a GPU.
-fn gpu(test: &str) -> bool {
-    let why = match devices() {
-        Ok(found) if !found.is_empty() => return true,
-        Ok(_) => "the driver shows no device".to_owned(),
-        Err(why) => why.to_string(),
-    };
-    assert!(
-        std::env::var_os("RINGLAB_REQUIRE_CUDA").is_none_or(|v| v != "1"),
-        "RINGLAB_REQUIRE_CUDA=1, but {why}"
-    );
-    eprintln!("skipped: {test}: {why}");
-    false
-}
 
 fn spec(plan: Plan, block: u64) -> SessionSpec {
     SessionSpec {

@@ -1,23 +1,9 @@
 //! The same on the GPU, whichever kernel and protocol carries it out.
 
-use ringlab_engine::exec::cuda::devices;
 use ringlab_engine::fifo::Protocol;
 
+use super::common::gpu;
 use super::*;
-
-fn gpu(test: &str) -> bool {
-    let why = match devices() {
-        Ok(found) if !found.is_empty() => return true,
-        Ok(_) => "the driver shows no device".to_owned(),
-        Err(why) => why.to_string(),
-    };
-    assert!(
-        std::env::var_os("RINGLAB_REQUIRE_CUDA").is_none_or(|v| v != "1"),
-        "RINGLAB_REQUIRE_CUDA=1, but {why}"
-    );
-    eprintln!("skipped: {test}: {why}");
-    false
-}
 
 /// Ways to carry out an all-reduce.
 fn ways() -> Vec<(Algorithm, KernelChoice, Protocol)> {

@@ -4,6 +4,9 @@
 //! The GPU's test says `skipped` without one; with RINGLAB_REQUIRE_CUDA=1 it fails instead.
 
 #[cfg(feature = "cuda")]
+#[path = "../common/mod.rs"]
+mod common;
+#[cfg(feature = "cuda")]
 mod gpu;
 mod values;
 
