@@ -85,6 +85,15 @@ impl Line {
     }
 }
 
+/// Runs all of them at the same time, as [`Line::ended`]; in their order.
+pub fn ended_together(lines: &[Line], deadline: Duration) -> Result<Vec<Ended>, String> {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = lines.iter().map(|line| scope.spawn(move || line.ended(deadline))).collect();
+        let ended = running.into_iter().map(|process| process.join().expect("a wait does not panic"));
+        ended.collect::<Vec<_>>().into_iter().collect()
+    })
+}
+
 /// What a process left behind.
 #[derive(Debug)]
 pub struct Ended {

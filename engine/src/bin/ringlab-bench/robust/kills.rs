@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{Args, Found};
-use crate::child::{Ended, Line};
+use crate::child::{Ended, Line, ended_together};
 use crate::words;
 
 const TEST: &str = "a_killed_rank_is_known_within_two_seconds_and_the_others_go_on";
@@ -27,17 +27,9 @@ pub fn run(args: &Args, comm_gpu: &Path) -> Found {
     };
     let lines: Vec<Line> = (0..families).map(line).collect();
     let began = Instant::now();
-    let deadline = Duration::from_secs(args.deadline);
-    let ended: Vec<Result<Ended, String>> = std::thread::scope(|scope| {
-        let running: Vec<_> = lines.iter().map(|line| scope.spawn(move || line.ended(deadline))).collect();
-        running
-            .into_iter()
-            .map(|family| family.join().expect("a wait for a process does not panic"))
-            .collect()
-    });
+    let ended = ended_together(&lines, Duration::from_secs(args.deadline))?;
     let (mut kills, mut times, mut failed) = (0, Vec::<u64>::new(), Vec::new());
     for (line, ended) in lines.iter().zip(ended) {
-        let ended = ended?;
         let seen = seen(&ended);
         kills += seen.len();
         times.extend(seen.iter().flatten());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Args, Found};
-use crate::child::{Ended, Line, Scratch, read_json};
+use crate::child::{Line, Scratch, ended_together, read_json};
 use crate::words;
 
 fn line(args: &Args, ours: &Path, operations: u64, seed: u64) -> Line {
@@ -21,17 +21,9 @@ pub fn run(args: &Args, ours: &Path) -> Found {
     let lines: Vec<Line> =
         (0..processes).map(|nth| line(args, ours, each, args.seed.wrapping_add(nth * each))).collect();
     let began = Instant::now();
-    let deadline = Duration::from_secs(args.deadline);
-    let ended: Vec<Result<Ended, String>> = std::thread::scope(|scope| {
-        let running: Vec<_> = lines.iter().map(|line| scope.spawn(move || line.ended(deadline))).collect();
-        running
-            .into_iter()
-            .map(|process| process.join().expect("a wait for a process does not panic"))
-            .collect()
-    });
+    let ended = ended_together(&lines, Duration::from_secs(args.deadline))?;
     let (mut operations, mut elements, mut failed) = (0, 0, Vec::new());
     for (line, ended) in lines.iter().zip(ended) {
-        let ended = ended?;
         match concluded(&ended.out).filter(|_| ended.well()) {
             Some((done, compared)) => {
                 operations += done;
