@@ -272,8 +272,7 @@ impl Launch<'_> {
     pub fn queue(&self, stream: &Stream) -> Result<(), ExecError> {
         let Direct { function, threads, grid: [x, y, z], .. } = self.direct;
         // One more column: its first block stamps the launch.
-        let stream = ForeignStream(stream.raw().cast());
-        kernels::run_direct(function, stream, [x + 1, *y, *z], *threads, &self.params)
+        kernels::run_direct(function, stream.into(), [x + 1, *y, *z], *threads, &self.params)
     }
 }
 

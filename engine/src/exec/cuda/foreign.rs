@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
 
-use super::driver::{Device, failed};
+use super::driver::{Device, Stream, failed};
 use crate::exec::ExecError;
 
 /// A stream of the caller: its CUDA handle, null for the default stream. The caller keeps it alive while it is used.
@@ -14,6 +14,13 @@ pub struct ForeignStream(pub *mut c_void);
 
 // SAFETY: a handle that is only passed to the driver, which takes it from any thread.
 unsafe impl Send for ForeignStream {}
+
+/// The engine's own are passed on as well.
+impl From<&Stream> for ForeignStream {
+    fn from(stream: &Stream) -> ForeignStream {
+        ForeignStream(stream.raw().cast())
+    }
+}
 
 impl ForeignStream {
     pub(super) fn raw(self) -> sys::CUstream {

@@ -8,7 +8,7 @@ use ringlab_kernels::FUSED_THREADS;
 use super::buffers::Buffers;
 use super::driver::{Function, Memory};
 use super::image::{Image, Params};
-use super::kernels;
+use super::kernels::{self, RankLaunch};
 use super::open::placed;
 use super::part::Part;
 use super::phases::{self, Phases};
@@ -81,7 +81,7 @@ impl Fused {
         let longest = longest.unwrap_or(0) * size as u64;
         let blocks = programs.len() as u32;
         let function = kernels::fused(part.stream.device(), &part.info, spec.dtype, spec.op)?;
-        let fits = kernels::resident_blocks(&function, FUSED_THREADS, image.program_bytes())?
+        let fits = kernels::resident_per_multiprocessor(&function, FUSED_THREADS, image.program_bytes())?
             * part.info.multiprocessors;
         let share = longest.div_ceil(u64::from((fits / blocks).max(1))).next_multiple_of(16);
         let tile = share.clamp(*TILE.start(), *TILE.end());
@@ -109,8 +109,12 @@ impl Fused {
             ..*plain
         };
         let stamper = u32::from(plain.stamps != 0);
-        let grid = (self.blocks * self.replicas + stamper, self.threads);
+        let size = RankLaunch {
+            blocks: self.blocks * self.replicas + stamper,
+            threads: self.threads,
+            shared_bytes: self.program_bytes,
+        };
         part.stream.device().bind()?;
-        kernels::run_fused(&self.function, &part.stream, grid, self.program_bytes, &params)
+        kernels::run_fused(&self.function, size, (&part.stream).into(), &params)
     }
 }

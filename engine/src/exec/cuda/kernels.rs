@@ -117,7 +117,8 @@ impl Kernels {
 
     /// Blocks of so many threads that can be resident on the device together.
     pub fn resident_blocks(&self, traced: bool, threads: u32, shared_bytes: u32) -> Result<u32, ExecError> {
-        Ok(resident_blocks(self.interpreter(traced), threads, shared_bytes)? * self.multiprocessors)
+        Ok(resident_per_multiprocessor(self.interpreter(traced), threads, shared_bytes)?
+            * self.multiprocessors)
     }
 
     /// Queues one execution of all the device's programs. Blocks wait for each other, so all have to run together.
@@ -131,7 +132,7 @@ impl Kernels {
     ) -> Result<(), ExecError> {
         let function = self.interpreter(traced);
         stream.device().bind()?;
-        let mut args = [std::ptr::from_ref(params).cast_mut().cast::<c_void>()];
+        let mut args = [arg(params)];
         // SAFETY: `run_plan` takes one `Params` by value, copied by the call; its addresses belong to the session, which waits for the
         // stream before it frees anything. `program::compile` and `slices::infer` bound every access to those buffers.
         unsafe {
@@ -207,12 +208,36 @@ impl Kernels {
         args: &mut [*mut c_void],
     ) -> Result<(), ExecError> {
         stream.device().bind()?;
-        // SAFETY: the caller's promise; function and stream live as long as `self` and `stream`.
-        unsafe {
-            result::launch_kernel(function.raw(), (blocks, 1, 1), (threads, 1, 1), 0, stream.raw(), args)
-        }
-        .map_err(failed("launching a kernel"))
+        let size = Launch { grid: [blocks, 1, 1], threads, shared_bytes: 0 };
+        // SAFETY: the caller's promise.
+        unsafe { launch(function, size, stream.into(), args, || "launching a kernel".into()) }
     }
+}
+
+/// Size of a launch.
+#[derive(Debug, Clone, Copy)]
+struct Launch {
+    grid: [u32; 3],
+    threads: u32,
+    shared_bytes: u32,
+}
+
+/// Queues a launch. The device has to be current.
+///
+/// # Safety
+/// `args` are pointers to the function's parameters, in order and of its types; function and stream live as long as what was queued runs.
+unsafe fn launch(
+    function: &Function,
+    Launch { grid: [x, y, z], threads, shared_bytes }: Launch,
+    stream: ForeignStream,
+    args: &mut [*mut c_void],
+    context: impl FnOnce() -> String,
+) -> Result<(), ExecError> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        result::launch_kernel(function.raw(), (x, y, z), (threads, 1, 1), shared_bytes, stream.raw(), args)
+    }
+    .map_err(|error| failed(context())(error))
 }
 
 /// A kernel's entry point, one per process and device.
@@ -280,16 +305,10 @@ pub fn run_ranks(
     // SAFETY: `run_ranks` takes one `Ranks` by value, copied by the call; its addresses are as in `run_rank`, once they count from the
     // blocks of their rank.
     unsafe {
-        result::launch_kernel(
-            function.raw(),
-            (size.blocks, 1, 1),
-            (size.threads, 1, 1),
-            size.shared_bytes,
-            stream.raw(),
-            &mut args,
-        )
+        launch(function, size.launch(), stream, &mut args, || {
+            format!("launching the interpreter for several ranks with {} blocks", size.blocks)
+        })
     }
-    .map_err(failed(format!("launching the interpreter for several ranks with {} blocks", size.blocks)))
 }
 
 /// The interpreter for programs that wait for nobody.
@@ -303,7 +322,11 @@ pub fn fused(
 }
 
 /// Blocks of so many threads that are resident on a multiprocessor together.
-pub fn resident_blocks(function: &Function, threads: u32, shared_bytes: u32) -> Result<u32, ExecError> {
+pub fn resident_per_multiprocessor(
+    function: &Function,
+    threads: u32,
+    shared_bytes: u32,
+) -> Result<u32, ExecError> {
     // SAFETY: the function is loaded.
     let blocks = unsafe {
         result::occupancy::max_active_block_per_multiprocessor(
@@ -318,24 +341,17 @@ pub fn resident_blocks(function: &Function, threads: u32, shared_bytes: u32) -> 
 /// Queues one execution of programs that wait for nobody. The device has to be current.
 pub fn run_fused(
     function: &Function,
-    stream: &Stream,
-    (blocks, threads): (u32, u32),
-    shared_bytes: u32,
+    size: RankLaunch,
+    stream: ForeignStream,
     params: &Params,
 ) -> Result<(), ExecError> {
     let mut args = [arg(params)];
     // SAFETY: as in `Kernels::run_plan`.
     unsafe {
-        result::launch_kernel(
-            function.raw(),
-            (blocks, 1, 1),
-            (threads, 1, 1),
-            shared_bytes,
-            stream.raw(),
-            &mut args,
-        )
+        launch(function, size.launch(), stream, &mut args, || {
+            format!("launching the fused interpreter with {} blocks", size.blocks)
+        })
     }
-    .map_err(failed(format!("launching the fused interpreter with {blocks} blocks")))
 }
 
 /// The direct kernel alone, for so many sources and destinations.
@@ -360,15 +376,15 @@ pub fn direct(
 pub fn run_direct(
     function: &Function,
     stream: ForeignStream,
-    [x, y, z]: [u32; 3],
+    grid: [u32; 3],
     threads: u32,
     params: &DirectParams,
 ) -> Result<(), ExecError> {
     let mut args = [arg(params)];
+    let size = Launch { grid, threads, shared_bytes: 0 };
     // SAFETY: `run_direct` takes one `DirectParams` by value, copied by the call; its addresses are those of whole buffers of the sizes
     // it states: a session's, which waits for the stream before it frees anything, or the caller's, as in NCCL's interface.
-    unsafe { result::launch_kernel(function.raw(), (x, y, z), (threads, 1, 1), 0, stream.raw(), &mut args) }
-        .map_err(failed("launching the direct kernel"))
+    unsafe { launch(function, size, stream, &mut args, || "launching the direct kernel".into()) }
 }
 
 /// The multiplication of inputs in place, for ranks that launch for themselves.
@@ -393,27 +409,25 @@ pub fn multiply(
     };
     let blocks = elements.div_ceil(u64::from(DATA_THREADS)).clamp(1, MULTIPLIER_BLOCKS) as u32;
     let mut args = [arg(&data), arg(&elements), arg(&at), arg(&bits)];
+    let size = Launch { grid: [blocks, 1, 1], threads: DATA_THREADS, shared_bytes: 0 };
     // SAFETY: `scale` reads and writes `elements` elements at `data` and reads one at `at`, buffers of the caller of the sizes it stated,
     // as in NCCL's interface.
-    unsafe {
-        result::launch_kernel(
-            function.raw(),
-            (blocks, 1, 1),
-            (DATA_THREADS, 1, 1),
-            0,
-            stream.raw(),
-            &mut args,
-        )
-    }
-    .map_err(failed("launching a multiplication"))
+    unsafe { launch(function, size, stream, &mut args, || "launching a multiplication".into()) }
 }
 
-/// Size of a rank's launch.
+/// Size of an interpreter's launch.
 #[derive(Debug, Clone, Copy)]
 pub struct RankLaunch {
     pub blocks: u32,
     pub threads: u32,
     pub shared_bytes: u32,
+}
+
+impl RankLaunch {
+    fn launch(self) -> Launch {
+        let RankLaunch { blocks, threads, shared_bytes } = self;
+        Launch { grid: [blocks, 1, 1], threads, shared_bytes }
+    }
 }
 
 /// Queues one execution of one rank's programs on the caller's stream. The device has to be current.
@@ -423,20 +437,14 @@ pub fn run_rank(
     stream: ForeignStream,
     params: &Params,
 ) -> Result<(), ExecError> {
-    let mut args = [std::ptr::from_ref(params).cast_mut().cast::<c_void>()];
+    let mut args = [arg(params)];
     // SAFETY: `run_plan` takes one `Params` by value, copied by the call. Its addresses are the port's, which waits for its kernels
     // before it frees anything, and the caller's buffers, of the sizes the caller stated, as in NCCL's interface.
     unsafe {
-        result::launch_kernel(
-            function.raw(),
-            (size.blocks, 1, 1),
-            (size.threads, 1, 1),
-            size.shared_bytes,
-            stream.raw(),
-            &mut args,
-        )
+        launch(function, size.launch(), stream, &mut args, || {
+            format!("launching the interpreter with {} blocks", size.blocks)
+        })
     }
-    .map_err(failed(format!("launching the interpreter with {} blocks", size.blocks)))
 }
 
 fn module(device: &Arc<Device>, kernel: Kernel, arch: Arch) -> Result<Arc<Module>, ExecError> {

@@ -77,7 +77,7 @@ impl RankBuffers {
     }
 
     pub fn stream(&self) -> ForeignStream {
-        ForeignStream(self.stream.raw().cast())
+        (&self.stream).into()
     }
 
     pub fn finish(&self) -> Result<(), ExecError> {

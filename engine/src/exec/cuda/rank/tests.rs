@@ -35,7 +35,7 @@ struct Player<'a> {
 
 impl Player<'_> {
     fn stream(&self) -> ForeignStream {
-        ForeignStream(self.stream.raw().cast())
+        (&self.stream).into()
     }
 
     fn memory(&self, bytes: u64, poison: u8) -> Memory {
