@@ -100,16 +100,9 @@ struct Vectors {
 
 // Part `part` of `parts` of a move's tile, by whole warps.
 __device__ __forceinline__ void run(const Transfer& t, u32 part, u32 parts) {
-    const u32 head = t.misaligned == MIXED ? t.bytes : min(t.bytes, (16u - t.misaligned) % 16u);
-    const u32 body = t.misaligned == MIXED ? 0 : (t.bytes - head) / 16 * 16;
-    const u32 thread = part * 32 + (threadIdx.x & 31);
-    if (body != 0) Vectors{t, head + thread * 16, head + body, parts * 512}.run();
-    // What no vector covers: before the first 16-byte boundary and behind the last.
-    const u32 loose = (t.bytes - body) / sizeof(E::Store);
-    for (u32 i = thread; i < loose; i += parts * 32) {
-        const u32 at = i * sizeof(E::Store);
-        TheMover::element(t, t.srcs, at < head ? at : at + body);
-    }
+    const u32 head = t.head(), body = t.body();
+    if (body != 0) Vectors{t, head + (part * 32 + (threadIdx.x & 31)) * 16, head + body, parts * 512}.run();
+    TheMover::loose(t, t.srcs, head, body, part, parts);
 }
 
 // Two blocks a multiprocessor leave 64 registers a thread.
@@ -128,22 +121,15 @@ extern "C" __global__ void __launch_bounds__(RINGLAB_MOST_THREADS, 2) run_fused(
     __syncthreads();
     const Program prog(shared);
     const Cut whole{0, p.tile};
-    const u32 warp = threadIdx.x / 32, warps = blockDim.x / 32;
     for (u64 tile = replica; tile < p.tiles; tile += p.replicas) {
         for (u32 i = 0; i < prog.header.phases; i++) {
             const Phase& phase = prog.phases[i];
             if (tile >= phase.tiles) continue;
-            // As in the other interpreter: short moves side by side, long ones one after the other.
             const u64 offset = tile * p.tile;
-            const u64 longest = offset >= phase.longest ? 0 : min(phase.longest - offset, p.tile);
-            const u32 n = phase.moves;
-            const bool spread = n > 1 && longest < warps * 512;
-            const u32 first = spread ? warp % n : 0, step = spread ? warps : 1;
-            const u32 part = spread ? warp / n : warp;
-            const u32 parts = !spread ? warps : first < warps % n ? warps / n + 1 : max(warps / n, 1);
-            for (u32 m = first; m < n; m += step) {
+            const Sharing mine(phase.moves, offset >= phase.longest ? 0 : min(phase.longest - offset, p.tile));
+            for (u32 m = mine.first; m < phase.moves; m += mine.step) {
                 const Transfer t(prog, prog.moves[phase.first_move + m], nullptr, p, tile, whole);
-                run(t, part, parts);
+                run(t, mine.part, mine.parts);
             }
             // The next phase may read what this one wrote, and the next tile overwrite scratch that this one read.
             if (prog.header.phases > 1) __syncthreads();

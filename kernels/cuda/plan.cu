@@ -13,23 +13,16 @@ constexpr u32 MOST_THREADS = 1024;
 using TheMover = Mover<RINGLAB_ELEMENT, RINGLAB_REDUCTION>;
 using TheLineMover = LineMover<RINGLAB_ELEMENT, RINGLAB_REDUCTION>;
 
-// All warps: the moves of a phase, or a slice of them. Short ones are spread over the warps, so that their latencies overlap: warps m, m + n, m + 2n, …
-// share move m. Long ones follow each other, each shared by all warps.
+// All warps: the moves of a phase, or a slice of them.
 __device__ __forceinline__ void move_all(const LineWatch& w, const Params& p, const Cut& cut) {
     const Phase& phase = w.phase;
-    const u32 warp = threadIdx.x / 32, warps = blockDim.x / 32;
     const u64 offset = w.tile * p.tile + cut.begin;
-    const u64 longest = offset >= phase.longest ? 0 : min(phase.longest - offset, cut.bytes);
-    const u32 n = phase.moves;
-    const bool spread = n > 1 && longest < warps * 512;
-    const u32 first = spread ? warp % n : 0, step = spread ? warps : 1;
-    const u32 part = spread ? warp / n : warp;
-    const u32 parts = !spread ? warps : first < warps % n ? warps / n + 1 : max(warps / n, 1);
-    for (u32 m = first; m < n; m += step) {
+    const Sharing mine(phase.moves, offset >= phase.longest ? 0 : min(phase.longest - offset, cut.bytes));
+    for (u32 m = mine.first; m < phase.moves; m += mine.step) {
         const Move& move = w.prog.moves[phase.first_move + m];
         const Transfer t(w.prog, move, w.states, p, w.tile, cut);
-        if (LINES && (move.recv != NONE || move.send != NONE)) TheLineMover(t, move, w).run(part, parts);
-        else TheMover::run(t, part, parts);
+        if (LINES && (move.recv != NONE || move.send != NONE)) TheLineMover(t, move, w).run(mine.part, mine.parts);
+        else TheMover::run(t, mine.part, mine.parts);
     }
 }
 

@@ -73,6 +73,26 @@ struct Transfer {
     __device__ char* other(u32 o) const { return const_cast<char*>(at(others[o])); }
 
     __device__ u32 total() const { return srcs + (in_slot != nullptr); }
+
+    // Bytes before the first 16-byte boundary, and of the whole vectors behind it.
+    __device__ u32 head() const { return misaligned == MIXED ? bytes : min(bytes, (16u - misaligned) % 16u); }
+    __device__ u32 body() const { return misaligned == MIXED ? 0 : (bytes - head()) / 16 * 16; }
+};
+
+// How the warps of a block share out the moves of a phase's tile, of which `bytes` bytes are left at most. Short moves are spread over the
+// warps, so that their latencies overlap: warps m, m + n, m + 2n, … share move m. Long ones follow each other, each shared by all warps.
+struct Sharing {
+    // This warp's moves, and which part of how many it takes of each.
+    u32 first, step, part, parts;
+
+    __device__ Sharing(u32 moves, u64 bytes) {
+        const u32 warp = threadIdx.x / 32, warps = blockDim.x / 32;
+        const bool spread = moves > 1 && bytes < warps * 512;
+        first = spread ? warp % moves : 0;
+        step = spread ? warps : 1;
+        part = spread ? warp / moves : warp;
+        parts = !spread ? warps : first < warps % moves ? warps / moves + 1 : max(warps / moves, 1);
+    }
 };
 
 template <class E, class R>
@@ -199,28 +219,24 @@ struct Mover {
         if (t.out_slot != nullptr) store_element<Store>(t.out_slot + at, out);
     }
 
+    // What no vector covers: before the first 16-byte boundary and behind the last.
+    static __device__ __forceinline__ void loose(const Transfer& t, u32 total, u32 head, u32 body, u32 warp, u32 warps) {
+        const u32 elements = (t.bytes - body) / sizeof(Store);
+        for (u32 i = warp * 32 + (threadIdx.x & 31); i < elements; i += warps * 32) {
+            const u32 at = i * sizeof(Store);
+            element(t, total, at < head ? at : at + body);
+        }
+    }
+
     // The part of a tile that falls to warp `warp` of `warps`.
     static __device__ __forceinline__ void run(const Transfer& t, u32 warp, u32 warps) {
-        const u32 total = t.total();
-        u32 head = 0, body = 0;
-        if (t.misaligned != MIXED) {
-            head = min(t.bytes, (16u - t.misaligned) % 16u);
-            body = (t.bytes - head) / 16 * 16;
-        } else {
-            head = t.bytes;
-        }
+        const u32 total = t.total(), head = t.head(), body = t.body();
         if (body != 0) {
             const bool copies = total == 1 && !(R::SCALES && t.has_factor(0));
             if (copies) vectors<COPY_DEPTH, false>(t, total, head, head + body, warp, warps);
             else if (total == 2 && PAIR_DEPTH > FOLD_DEPTH) vectors<PAIR_DEPTH, true>(t, total, head, head + body, warp, warps);
             else vectors<FOLD_DEPTH, true>(t, total, head, head + body, warp, warps);
         }
-        // What no vector covers: before the first 16-byte boundary and behind the last.
-        const u32 tail = t.bytes - head - body;
-        const u32 loose = (head + tail) / sizeof(Store);
-        for (u32 i = warp * 32 + (threadIdx.x & 31); i < loose; i += warps * 32) {
-            const u32 at = i * sizeof(Store);
-            element(t, total, at < head ? at : at + body);
-        }
+        loose(t, total, head, body, warp, warps);
     }
 };
