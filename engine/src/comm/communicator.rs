@@ -14,7 +14,7 @@ use super::error::CommError;
 use super::faults::Faults;
 use super::fingerprint;
 use super::id::UniqueId;
-use super::operation::{Config, Operation, Scalar, refuse_count};
+use super::operation::{Config, Operation, Scalar};
 use super::recorder::FlightRecorder;
 use super::watch::{Event, Failure};
 use crate::exec::ExecError;
@@ -33,7 +33,7 @@ mod together;
 mod windows;
 mod work;
 
-use asked::Asked;
+use asked::{Asked, refuse_count};
 use together::Sorted;
 pub use together::{Part, PartError};
 use work::Queued;

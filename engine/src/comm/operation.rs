@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::error::CommError;
 use super::faults::Faults;
 use crate::plan::MAX_CHANNELS;
-use crate::plan::layout::MOST_ELEMENTS;
 use crate::tuner::Overrides;
 use crate::types::{Collective, DType, Rank, RedOp};
 
@@ -140,12 +139,4 @@ impl Config {
         }
         Ok(())
     }
-}
-
-/// A count whose bytes cannot be told.
-pub(super) fn refuse_count(count: u64) -> Result<(), CommError> {
-    if count <= MOST_ELEMENTS {
-        return Ok(());
-    }
-    Err(CommError::InvalidArgument(format!("a count of {count} elements does not fit any memory")))
 }

@@ -8,6 +8,7 @@ use super::Shared;
 use crate::comm::debug::log;
 use crate::comm::error::CommError;
 use crate::comm::operation::Operation;
+use crate::plan::layout::MOST_ELEMENTS;
 
 /// One rank's operations of a group, taken down in the flight record.
 pub(super) struct Asked<'a> {
@@ -62,4 +63,12 @@ impl Shared {
         }
         Ok(asked)
     }
+}
+
+/// Refuses a count whose bytes cannot be told.
+pub(super) fn refuse_count(count: u64) -> Result<(), CommError> {
+    if count <= MOST_ELEMENTS {
+        return Ok(());
+    }
+    Err(CommError::InvalidArgument(format!("a count of {count} elements does not fit any memory")))
 }
