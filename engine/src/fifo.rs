@@ -56,6 +56,14 @@ impl Protocol {
             None => payload,
         }
     }
+
+    /// Bytes that cross for a slice of so many bytes: where there are lines, an empty slice is one too.
+    pub const fn slice_wire_bytes(self, payload: u64) -> u64 {
+        match (self.line(), payload) {
+            (Some((line, _)), 0) => line,
+            _ => self.wire_bytes(payload),
+        }
+    }
 }
 
 impl fmt::Display for Protocol {
@@ -176,6 +184,8 @@ mod tests {
         assert_eq!(wire(Protocol::Simple), [1, 120, 960]);
         assert_eq!(wire(Protocol::Ll), [16, 240, 1920]);
         assert_eq!(wire(Protocol::Ll128), [128, 128, 1024]);
+        let slices = |bytes| Protocol::ALL.map(|protocol| protocol.slice_wire_bytes(bytes));
+        assert_eq!((slices(0), slices(9)), ([16, 128, 0], [32, 128, 9]));
     }
 
     #[test]

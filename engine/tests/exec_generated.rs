@@ -10,8 +10,8 @@ use ringlab_engine::data::mix;
 use ringlab_engine::exec::{self, Backend, KernelChoice, SessionSpec, cpu};
 use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::plan::{self, Algorithm, SLOTS};
-use ringlab_engine::sim::simulate;
-use ringlab_engine::trace::Trace;
+use ringlab_engine::sim::simulate_with;
+use ringlab_engine::trace::{Crossing, Span, Trace};
 use ringlab_engine::types::{ChannelId, Collective, DType, Factors, Rank, RedOp};
 use ringlab_engine::verify::{RefusalKind, WaitingFor, verify, verify_with};
 
@@ -80,9 +80,10 @@ fn specs(
         )
 }
 
-/// Bytes by rank, channel, tile and step.
-fn bytes(trace: &Trace) -> BTreeMap<(Rank, ChannelId, u64, u32), u64> {
-    trace.spans.iter().map(|s| ((s.rank, s.channel, s.tile, s.step), s.bytes)).collect()
+/// By rank, channel, tile and step: bytes of payload and on the wire, and the steps of its connections.
+fn bytes(trace: &Trace) -> BTreeMap<(Rank, ChannelId, u64, u32), (u64, Crossing)> {
+    let timeless = |s: &Span| Crossing { credit_ns: None, ..s.crossing.clone() };
+    trace.spans.iter().map(|s| ((s.rank, s.channel, s.tile, s.step), (s.bytes, timeless(s)))).collect()
 }
 
 /// Verified by `open`, executed traced and not: exact both times, with the same bits, step by step the bytes of the simulation, and
@@ -96,8 +97,8 @@ fn runs_exactly(spec: &SessionSpec, seed: u64) -> Result<(), TestCaseError> {
         if traced {
             let (_, trace) = session.run_traced().unwrap();
             let model = SimModel::default();
-            let tile = spec.fifo.chunk_bytes(spec.slot_bytes);
-            let simulated = simulate(&spec.plan, &model, spec.block, spec.dtype, tile).unwrap();
+            let SessionSpec { plan, block, dtype, slot_bytes, fifo, .. } = spec;
+            let simulated = simulate_with(plan, &model, *block, *dtype, *slot_bytes, *fifo).unwrap();
             if trace.dropped + simulated.dropped == 0 {
                 prop_assert!(bytes(&trace) == bytes(&simulated), "the simulation moves other bytes");
             }

@@ -54,8 +54,28 @@ fn without_checks_wrong_is_not_available() {
 fn the_simulation_is_reported_for_every_algorithm_of_the_collective() {
     let output = perf("--sim-report --collective reduce -g 3 -b 1K -e 64K -f 4 --rounds 1 -r 1");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let algorithms: Vec<String> = rows(&output).into_iter().map(|row| row[0].clone()).collect();
-    assert_eq!(algorithms, ["ring", "one_shot", "chain", "tree", "exchange"]);
+    let rows: Vec<String> = rows(&output).into_iter().map(|row| row[..2].join(" ")).collect();
+    let sending =
+        |name: &str| ["LL", "LL128", "Simple"].map(|protocol| format!("{name} {protocol}")).to_vec();
+    let mut wanted = sending("ring");
+    wanted.push("one_shot Simple".into());
+    wanted.extend(["chain", "tree", "exchange"].map(sending).concat());
+    assert_eq!(rows, wanted);
+}
+
+#[test]
+fn the_simulation_is_reported_for_the_connections_that_are_asked_for() {
+    let path = std::env::temp_dir().join(format!("ringlab-sim-report-{}.json", std::process::id()));
+    let output = perf(&format!(
+        "--sim-report --collective broadcast -g 3 -b 1K -e 64K -f 4 --rounds 1 --proto ll --chunk-steps 4 --slice-steps 2 --json {}",
+        path.display()
+    ));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(rows(&output).iter().all(|row| row[1] == "LL"), "{}", String::from_utf8_lossy(&output.stdout));
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!((&file["chunk_steps"], &file["slice_steps"]), (&Value::from(4), &Value::from(2)));
+    assert!(file["model"]["ll_alpha_ns"].as_f64().unwrap() > 0.0);
 }
 
 #[test]

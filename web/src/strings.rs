@@ -177,6 +177,10 @@ strings! {
     start_time = "开始", "start";
     duration = "用时", "took";
     span_bytes = "字节", "bytes";
+    wire_bytes = "线路上的字节", "bytes on the wire";
+    steps_received = "收自 FIFO 步", "FIFO steps received";
+    steps_sent = "发往 FIFO 步", "FIFO steps sent";
+    credit_wait = "其中等 credit", "of it for credits";
     peer = "对端", "peer";
     sent_bytes = "发出", "sent";
     rate = "速率", "rate";

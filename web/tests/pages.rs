@@ -75,6 +75,11 @@ fn a_finished_run_is_complete_without_a_script() {
         for part in ["1500", "plan &lt;verified&gt;", "2.5 µs", "tsc"] {
             assert!(html.contains(part), "{part}");
         }
+        let connections = match lang {
+            Lang::Zh => "LL128，连接有 8 步，chunk 占 4 步，slice 占 2 步",
+            Lang::En => "LL128, connections of 8 steps, a chunk takes 4 and a slice 2",
+        };
+        assert!(html.contains(connections));
     }
 }
 

@@ -1,6 +1,7 @@
 //! How long a standard plan takes on a [`SimModel`].
 
 use super::SimModel;
+use crate::fifo::Protocol;
 use crate::plan::{Algorithm, chunks, core_ranks, tree_children};
 use crate::types::Collective;
 
@@ -14,19 +15,32 @@ pub fn estimate(
     block_bytes: u64,
     model: &SimModel,
 ) -> Option<f64> {
+    estimate_with(algorithm, collective, ranks, block_bytes, model, Protocol::Simple)
+}
+
+/// As [`estimate`], over connections with the bytes and the latency of a protocol and chunks of one slice. The work of putting data into
+/// lines is local work.
+pub fn estimate_with(
+    algorithm: Algorithm,
+    collective: Collective,
+    ranks: u32,
+    block_bytes: u64,
+    model: &SimModel,
+    protocol: Protocol,
+) -> Option<f64> {
     if ranks == 0 || !algorithm.supports(collective) {
         return None;
     }
     if ranks == 1 {
         return Some(model.step_ns);
     }
-    let of = Of { ranks, model };
+    let of = Of { ranks, model, protocol };
     let block = block_bytes as f64;
     let part = block / f64::from(chunks(algorithm, collective, ranks));
     Some(match algorithm {
         Algorithm::Ring => of.ring(collective, part),
         Algorithm::OneShot => of.one_shot(collective, block),
-        Algorithm::TwoShot => 3.0 * of.barrier() + of.pull(part) + of.peers() * of.hop(part),
+        Algorithm::TwoShot => 3.0 * of.barrier() + of.pull(part) + of.peers() * of.fetch(part),
         Algorithm::Chain => match collective {
             Collective::AllReduce => of.chain(part, f64::from(chunks(algorithm, collective, ranks))),
             _ => of.ring(collective, part),
@@ -45,6 +59,7 @@ pub fn estimate(
 struct Of<'a> {
     ranks: u32,
     model: &'a SimModel,
+    protocol: Protocol,
 }
 
 impl Of<'_> {
@@ -54,11 +69,31 @@ impl Of<'_> {
 
     /// Until the sender can go on, and until the receiver has the data.
     fn send(&self, bytes: f64) -> f64 {
-        self.model.step_ns + self.model.transfer_ns(bytes)
+        self.model.step_ns + self.model.transfer_ns(self.on_wire(bytes))
+    }
+
+    fn on_wire(&self, bytes: f64) -> f64 {
+        let (line, carries) = self.protocol.line().unwrap_or((1, 1));
+        bytes * line as f64 / carries as f64
+    }
+
+    /// Of data on a connection.
+    fn alpha(&self) -> f64 {
+        self.model.alpha(self.protocol)
     }
 
     fn hop(&self, bytes: f64) -> f64 {
-        self.send(bytes) + self.model.alpha_ns
+        self.send(bytes) + self.alpha()
+    }
+
+    /// A read of one peer's memory.
+    fn fetch(&self, bytes: f64) -> f64 {
+        self.model.step_ns + self.model.transfer_ns(bytes) + self.model.alpha_ns
+    }
+
+    /// From every peer at the same time, over connections.
+    fn collect(&self, bytes: f64) -> f64 {
+        self.model.step_ns + self.model.gather_ns(self.ranks - 1, self.on_wire(bytes)) + self.alpha()
     }
 
     /// From every peer at the same time.
@@ -81,7 +116,7 @@ impl Of<'_> {
         // Signals from all to the root before it reads, and from the root to all after.
         let to_root = 2.0 * self.peers() * step_ns + 2.0 * alpha_ns;
         // One copy after the other.
-        let one_by_one = self.peers() * self.hop(block);
+        let one_by_one = self.peers() * self.fetch(block);
         match collective {
             Collective::AllReduce | Collective::ReduceScatter => 2.0 * self.barrier() + self.pull(block),
             Collective::AllGather | Collective::AllToAll => 2.0 * self.barrier() + one_by_one,
@@ -90,7 +125,7 @@ impl Of<'_> {
             }
             Collective::Reduce { .. } => to_root + self.pull(block),
             Collective::Gather { .. } => to_root + one_by_one,
-            Collective::SendRecv => 2.0 * (alpha_ns + 2.0 * step_ns) + self.hop(block),
+            Collective::SendRecv => 2.0 * (alpha_ns + 2.0 * step_ns) + self.fetch(block),
         }
     }
 
@@ -123,7 +158,7 @@ impl Of<'_> {
         let top = collective.root().map_or(0, |root| root.0);
         let last = if rank == top { self.model.step_ns } else { self.send(part) };
         let Some((second, first)) = children.split_last() else { return last };
-        let arrives = |child: u32| self.up(collective, child, part) + self.model.alpha_ns;
+        let arrives = |child: u32| self.up(collective, child, part) + self.alpha();
         let first = first.iter().map(|child| arrives(*child) + self.model.step_ns).fold(0.0, f64::max);
         first.max(arrives(*second)) + last
     }
@@ -140,21 +175,24 @@ impl Of<'_> {
     /// A stage's chunks leave one after the other; the last arrives one alpha later and is then worked on.
     fn halving_doubling(&self, part: f64) -> f64 {
         let core = core_ranks(self.ranks);
-        let stage = |chunks: f64| chunks * self.send(part) + self.model.alpha_ns + self.model.step_ns;
+        let stage = |chunks: f64| chunks * self.send(part) + self.alpha() + self.model.step_ns;
         let stages: f64 = (0..core.ilog2()).map(|k| 2.0 * stage(f64::from(1 << k))).sum();
         let outside = if self.ranks > core { 2.0 * stage(f64::from(core)) } else { 0.0 };
         stages + outside
     }
 
     fn exchange(&self, collective: Collective, block: f64) -> f64 {
-        let SimModel { alpha_ns, step_ns, .. } = *self.model;
+        let (alpha_ns, step_ns) = (self.alpha(), self.model.step_ns);
         let send_all = self.peers() * self.send(block);
         let take_all = self.peers() * step_ns;
         match collective {
             Collective::SendRecv => self.hop(block) + step_ns,
             Collective::Broadcast { .. } | Collective::Scatter { .. } => send_all + alpha_ns + step_ns,
-            Collective::Reduce { .. } | Collective::Gather { .. } => self.pull(block) + take_all,
-            _ => send_all + alpha_ns + take_all,
+            Collective::Reduce { .. } | Collective::Gather { .. } => self.collect(block) + take_all,
+            // Sums are added up in one order of ranks on all of them: the first to be taken may be the last to come.
+            Collective::AllReduce | Collective::ReduceScatter => send_all + alpha_ns + take_all,
+            // Others are taken as they come, one while the next is on its way.
+            _ => send_all + (alpha_ns + step_ns).max(take_all),
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::{MAX_SPANS, SimError};
+use super::SimError;
 use crate::cost::SimModel;
+use crate::fifo::Fifo;
 use crate::plan::layout::Layout;
 use crate::plan::{Buffer, Place, Plan, Program, Range, SLOTS, Step, operands};
-use crate::trace::Span;
+use crate::trace::{Crossing, Span};
 use crate::types::Rank;
 
 /// Picoseconds since the start.
@@ -17,17 +18,21 @@ struct Worker<'a> {
     program: &'a Program,
     tile: u64,
     step: usize,
-    /// Chunk of the step that is next.
+    /// Chunk of the step that is next, and slice of the chunk.
     part: u32,
-    /// Of the step: when it was reached, how long it has waited, what it has moved.
+    slice: u32,
+    /// Of the step: when it was reached, how long it has waited in all and for credits alone, what it has moved, what it has sent.
     started: Time,
     waited: Time,
+    without_credit: Time,
     bytes: u64,
+    wire_bytes: u64,
     /// When the worker came to the current part.
     arrived: Time,
 }
 
-/// One direction of one pair on one channel. Entries are the times at which they can be seen, and how many elements came.
+/// One direction of one pair on one channel. Entries are the times at which they can be seen: of slices that came, with the elements of
+/// their whole tile, of steps that are free for a slice, of signals.
 #[derive(Default)]
 struct Connection {
     data: VecDeque<(Time, u64)>,
@@ -42,11 +47,16 @@ pub struct Engine<'a> {
     plan: &'a Plan,
     layout: Layout,
     size: u64,
+    fifo: Fifo,
+    slot_bytes: usize,
     alpha: Time,
+    /// Of data on connections, and of their credits.
+    fifo_alpha: Time,
     step: Time,
     link: f64,
     injection: f64,
     local: f64,
+    line: f64,
     workers: Vec<Worker<'a>>,
     /// (channel * ranks + from) * ranks + to.
     connections: Vec<Connection>,
@@ -60,6 +70,9 @@ pub struct Engine<'a> {
     into: Vec<Time>,
     links: Vec<Time>,
     events: BinaryHeap<Reverse<(Time, usize)>>,
+    /// Of the last step.
+    pub end: Time,
+    keeps: usize,
     pub spans: Vec<Span>,
     pub dropped: u64,
     pub traffic: Vec<u64>,
@@ -71,17 +84,29 @@ fn picos(ns: f64) -> Time {
 }
 
 impl<'a> Engine<'a> {
-    pub fn new(plan: &'a Plan, model: &SimModel, layout: Layout, size: u64) -> Engine<'a> {
+    /// `layout` has tiles of a chunk of `fifo`, with steps of `slot_bytes`. Keeps at most `keeps` spans.
+    pub fn new(
+        plan: &'a Plan,
+        model: &SimModel,
+        layout: Layout,
+        size: u64,
+        (fifo, slot_bytes): (Fifo, usize),
+        keeps: usize,
+    ) -> Engine<'a> {
         let ranks = plan.ranks as usize;
-        let connection = || Connection { credits: vec![0; SLOTS as usize].into(), ..Connection::default() };
+        let slices = (SLOTS / fifo.slice_steps) as usize;
+        let connection = || Connection { credits: vec![0; slices].into(), ..Connection::default() };
         let worker = |program| Worker {
             program,
             tile: 0,
             step: 0,
             part: 0,
+            slice: 0,
             started: 0,
             waited: 0,
+            without_credit: 0,
             bytes: 0,
+            wire_bytes: 0,
             arrived: 0,
         };
         let mut scratch_chunks = 0;
@@ -95,11 +120,15 @@ impl<'a> Engine<'a> {
             plan,
             layout,
             size,
+            fifo,
+            slot_bytes,
             alpha: picos(model.alpha_ns),
+            fifo_alpha: picos(model.alpha(fifo.protocol)),
             step: picos(model.step_ns),
             link: model.link_gbps,
             injection: model.injection_gbps,
             local: model.local_gbps,
+            line: model.line_gbps(fifo.protocol),
             workers: plan.programs.iter().map(worker).collect(),
             connections: (0..ranks * ranks * plan.channels as usize).map(|_| connection()).collect(),
             scratch: vec![0; plan.programs.len() * scratch_chunks],
@@ -109,6 +138,8 @@ impl<'a> Engine<'a> {
             into: vec![0; ranks],
             links: vec![0; ranks * ranks],
             events: BinaryHeap::new(),
+            end: 0,
+            keeps,
             spans: Vec::new(),
             dropped: 0,
             traffic: vec![0; ranks * ranks],
@@ -147,6 +178,8 @@ impl<'a> Engine<'a> {
         let step = &self.workers[worker].program.steps[self.workers[worker].step];
         let moves = step.chunk_len() > 0;
         let mut ready = now;
+        // When the data was there, and when the credit.
+        let (mut data_at, mut credit_at) = (0, 0);
         if let Some(from) = step.from() {
             let connection = self.connection(worker, from, me);
             let first = match moves {
@@ -158,7 +191,7 @@ impl<'a> Engine<'a> {
                     connection.reader = Some(worker);
                     return;
                 }
-                Some(at) => ready = ready.max(at),
+                Some(at) => (data_at, ready) = (at, ready.max(at)),
             }
         }
         if let (Some(to), true) = (step.to(), moves) {
@@ -168,7 +201,7 @@ impl<'a> Engine<'a> {
                     connection.writer = Some(worker);
                     return;
                 }
-                Some(&at) => ready = ready.max(at),
+                Some(&at) => (credit_at, ready) = (at, ready.max(at)),
             }
         }
         if ready > now {
@@ -176,7 +209,9 @@ impl<'a> Engine<'a> {
             self.events.push(Reverse((ready, worker)));
             return;
         }
-        self.workers[worker].waited += now - self.workers[worker].arrived;
+        let arrived = self.workers[worker].arrived;
+        self.workers[worker].waited += now - arrived;
+        self.workers[worker].without_credit += credit_at.saturating_sub(arrived.max(data_at));
         let end = if moves { self.transfer(now, worker, step) } else { self.semaphore(now, worker, step) };
         self.next(end, worker, step);
     }
@@ -215,17 +250,30 @@ impl<'a> Engine<'a> {
         {
             self.scratch[holds] = elements;
         }
-        let bytes = elements * self.size;
+        let crosses = step.from().is_some() || step.to().is_some();
+        let tile_bytes = elements * self.size;
+        let bytes = if crosses {
+            let part = self.fifo.slice_of(self.slot_bytes, tile_bytes, self.workers[worker].slice);
+            part.end - part.start
+        } else {
+            tile_bytes
+        };
+        let on_wire = self.fifo.protocol.slice_wire_bytes(bytes);
         let begin = now + self.step;
         let own = places.iter().filter(|p| p.rank.is_none()).count() + usize::from(dst.is_some());
         let mut end = begin + picos(own as f64 * bytes as f64 / self.local);
+        if self.fifo.protocol.line().is_some() {
+            let ends = u32::from(step.from().is_some()) + u32::from(step.to().is_some());
+            end += picos(f64::from(ends) * on_wire as f64 / self.line);
+        }
         for peer in places.iter().filter_map(|p| p.rank) {
             // The request goes there and the data comes back: one alpha in all, as for a send.
-            end = end.max(self.wire(begin, peer, me, bytes) + self.alpha);
+            end = end.max(self.wire(begin, peer, me, bytes, bytes) + self.alpha);
         }
         if let Some(to) = step.to() {
-            end = end.max(self.wire(begin, me, to, bytes));
-            let at = end + self.alpha;
+            end = end.max(self.wire(begin, me, to, bytes, on_wire));
+            self.workers[worker].wire_bytes += on_wire;
+            let at = end + self.fifo_alpha;
             let connection = self.connection(worker, me, to);
             connection.credits.pop_front();
             connection.data.push_back((at, elements));
@@ -234,7 +282,7 @@ impl<'a> Engine<'a> {
             }
         }
         if let Some(from) = step.from() {
-            let at = end + self.alpha;
+            let at = end + self.fifo_alpha;
             let connection = self.connection(worker, from, me);
             connection.credits.push_back(at);
             if let Some(writer) = connection.writer.take() {
@@ -266,11 +314,12 @@ impl<'a> Engine<'a> {
         Some(of_program * self.scratch_chunks + chunk)
     }
 
-    /// Puts `bytes` on the sender's way out, the link and the receiver's way in, each a queue of its own; the last byte is through when
-    /// the slowest of them has it through. Waiting for one does not block another, as with packets of many transfers interleaved.
-    fn wire(&mut self, now: Time, from: Rank, to: Rank, bytes: u64) -> Time {
+    /// Puts `payload`, as `bytes` with the flags of lines, on the sender's way out, the link and the receiver's way in, each a queue of its
+    /// own; the last byte is through when the slowest of them has it through. Waiting for one does not block another, as with packets of
+    /// many transfers interleaved.
+    fn wire(&mut self, now: Time, from: Rank, to: Rank, payload: u64, bytes: u64) -> Time {
         let link = from.index() * self.plan.ranks as usize + to.index();
-        self.traffic[link] += bytes;
+        self.traffic[link] += payload;
         let (injection, on_link) = (picos(bytes as f64 / self.injection), picos(bytes as f64 / self.link));
         let queues = [
             (&mut self.out[from.index()], injection),
@@ -285,38 +334,54 @@ impl<'a> Engine<'a> {
         end
     }
 
-    /// Ends the part, and the step and the tile where they are over.
+    /// Ends the slice, and the chunk, the step and the tile where they are over.
     fn next(&mut self, end: Time, worker: usize, step: &Step) {
+        self.end = self.end.max(end);
+        let crosses = step.chunk_len() > 0 && (step.from().is_some() || step.to().is_some());
+        let slices = if crosses { self.fifo.slices() } else { 1 };
         let state = &mut self.workers[worker];
-        state.part += 1;
         state.arrived = end;
-        if state.part >= step.chunk_len() {
-            let span = Span {
-                rank: state.program.rank,
-                channel: state.program.channel,
-                tile: state.tile,
-                step: u32::try_from(state.step).expect("a program is far shorter than 2^32 steps"),
-                op: step.name().into(),
-                from: step.from(),
-                to: step.to(),
-                bytes: state.bytes,
-                start_ns: state.started / 1000,
-                ready_ns: (state.started + state.waited) / 1000,
-                end_ns: end / 1000,
-            };
+        state.slice += 1;
+        if state.slice == slices {
+            (state.slice, state.part) = (0, state.part + 1);
+        }
+        if state.slice == 0 && state.part >= step.chunk_len() {
+            if self.spans.len() < self.keeps {
+                self.spans.push(span(state, step, end));
+            } else {
+                self.dropped += 1;
+            }
             (state.part, state.waited, state.bytes, state.started) = (0, 0, 0, end);
+            (state.without_credit, state.wire_bytes) = (0, 0);
             state.step += 1;
             if state.step == state.program.steps.len() {
                 (state.step, state.tile) = (0, state.tile + 1);
-            }
-            if self.spans.len() < MAX_SPANS {
-                self.spans.push(span);
-            } else {
-                self.dropped += 1;
             }
         }
         if !self.finished(worker) {
             self.events.push(Reverse((end, worker)));
         }
+    }
+}
+
+fn span(state: &Worker<'_>, step: &Step, end: Time) -> Span {
+    let sends = step.to().is_some() && step.chunk_len() > 0;
+    Span {
+        rank: state.program.rank,
+        channel: state.program.channel,
+        tile: state.tile,
+        step: u32::try_from(state.step).expect("a program is far shorter than 2^32 steps"),
+        op: step.name().into(),
+        from: step.from(),
+        to: step.to(),
+        bytes: state.bytes,
+        start_ns: state.started / 1000,
+        ready_ns: (state.started + state.waited) / 1000,
+        end_ns: end / 1000,
+        crossing: Crossing {
+            wire_bytes: sends.then_some(state.wire_bytes),
+            credit_ns: sends.then_some(state.without_credit / 1000),
+            ..Crossing::default()
+        },
     }
 }

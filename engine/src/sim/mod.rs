@@ -1,14 +1,17 @@
 //! Runs a plan against a [`SimModel`] instead of a clock, and yields the timeline a real run would have on such a machine.
 //!
-//! Every rank and channel is a worker that executes its steps in order. A transfer queues on the sender's way out, on the link and on the
-//! receiver's way in, and is over when the last of them is done; a receive frees a slot, which the sender knows one alpha later. Times
-//! are whole picoseconds and ties go to the lower rank, so that a simulation is the same everywhere.
+//! Every rank and channel is a worker with a processor to itself that executes its steps in order. What crosses a connection does so in
+//! slices as its [`Fifo`] cuts them, each with the bytes of its protocol's lines, and takes steps of the connection's
+//! [`crate::plan::SLOTS`]. A transfer queues on the sender's way out, on the link and on the receiver's way in, and is over when the last
+//! of them is done; a receive frees its steps, which the sender knows one alpha later. Times are whole picoseconds and ties go to the
+//! lower rank, so that a simulation is the same everywhere.
 
 mod engine;
 mod fit;
 
 pub use self::fit::{Observation, fit};
 use crate::cost::SimModel;
+use crate::fifo::{BadSteps, Fifo, Protocol};
 use crate::plan::Plan;
 use crate::plan::layout::{Layout, MOST_ELEMENTS};
 use crate::text::Text;
@@ -31,6 +34,7 @@ pub enum SimError {
         what: &'static str,
         got: f64,
     },
+    Steps(BadSteps),
     TooLarge {
         operations: u64,
     },
@@ -49,13 +53,14 @@ impl SimError {
             SimError::Malformed(text) => text.clone(),
             SimError::Model { what, got } => Text::new(
                 format!(
-                    "模型的 {what} 是 {got}，它要是有限的正数（alpha_ns 和 step_ns 可以是 0，slot_bytes 至少 16）。"
+                    "模型的 {what} 是 {got}，它要是有限的正数（各 alpha_ns 和 step_ns 可以是 0，slot_bytes 至少 16）。"
                 ),
                 format!(
                     "{what} of the model is {got}; it must be finite and positive (alpha_ns and step_ns may be 0, slot_bytes \
                      is at least 16)."
                 ),
             ),
+            SimError::Steps(why) => why.text(),
             SimError::TooLarge { operations } => Text::new(
                 format!("模拟需要 {operations} 次操作，上限 {MAX_OPERATIONS}；请减小消息，或增大槽位。"),
                 format!(
@@ -80,7 +85,10 @@ impl SimError {
     }
 }
 
-/// The timeline of one execution for a block of `block` elements.
+/// The timeline of one execution for a block of `block` elements, with chunks of one step.
+///
+/// # Errors
+/// [`SimError`] says why there is none.
 pub fn simulate(
     plan: &Plan,
     model: &SimModel,
@@ -88,54 +96,75 @@ pub fn simulate(
     dtype: DType,
     slot_bytes: usize,
 ) -> Result<Trace, SimError> {
-    Ok(run(plan, model, block, dtype, slot_bytes)?.0)
+    simulate_with(plan, model, block, dtype, slot_bytes, Fifo::default())
 }
 
-/// The trace, and the bytes that went from each rank to each other, at `from * ranks + to`.
-fn run(
+/// The timeline of one execution over connections that carry data as `fifo` says, `slot_bytes` of payload a step.
+///
+/// # Errors
+/// As [`simulate`]; a plan that [`crate::verify::verify_with`] accepts for the same `fifo` does not stop.
+pub fn simulate_with(
     plan: &Plan,
     model: &SimModel,
     block: u64,
     dtype: DType,
     slot_bytes: usize,
-) -> Result<(Trace, Vec<u64>), SimError> {
+    fifo: Fifo,
+) -> Result<Trace, SimError> {
+    let engine::Engine { mut spans, dropped, .. } =
+        run(plan, model, block, dtype, (fifo, slot_bytes), MAX_SPANS)?;
+    spans.sort_by_key(|s| (s.start_ns, s.rank, s.channel, s.tile, s.step));
+    let origin = Origin::Simulated { model: model.describe([fifo.protocol]) };
+    let (ranks, channels) = (plan.ranks, plan.channels);
+    let trace =
+        Trace { version: VERSION, origin, ranks, channels, fifo: None, slot_bytes: None, spans, dropped };
+    Ok(trace.with_fifo(plan, fifo, slot_bytes))
+}
+
+/// An engine after its run.
+fn run<'a>(
+    plan: &'a Plan,
+    model: &SimModel,
+    block: u64,
+    dtype: DType,
+    (fifo, slot_bytes): (Fifo, usize),
+    keeps: usize,
+) -> Result<engine::Engine<'a>, SimError> {
     plan.check().map_err(|malformed| SimError::Malformed(malformed.message))?;
     check_model(model, slot_bytes)?;
+    fifo.check().map_err(SimError::Steps)?;
     if block > MOST_ELEMENTS {
         return Err(SimError::TooLong { block });
     }
-    let layout = Layout::new(block, dtype.size(), plan.chunks, plan.channels, slot_bytes);
+    let layout = Layout::new(block, dtype.size(), plan.chunks, plan.channels, fifo.chunk_bytes(slot_bytes));
+    let slices = u64::from(fifo.slices());
     let per_tile: u64 =
-        plan.programs.iter().flat_map(|p| &p.steps).map(|s| u64::from(s.chunk_len().max(1))).sum();
+        plan.programs.iter().flat_map(|p| &p.steps).map(|s| u64::from(s.chunk_len().max(1)) * slices).sum();
     let operations = per_tile.saturating_mul(layout.tiles());
     if operations > MAX_OPERATIONS {
         return Err(SimError::TooLarge { operations });
     }
-    if operations as f64 * longest_operation(plan, model, layout.tile_elems() * dtype.size() as u64)
-        > MOST_NANOS
-    {
+    let tile_bytes = layout.tile_elems() * dtype.size() as u64;
+    if operations as f64 * longest_operation(plan, model, fifo.protocol, tile_bytes) > MOST_NANOS {
         return Err(SimError::TooLong { block });
     }
-    let mut engine = engine::Engine::new(plan, model, layout, dtype.size() as u64);
+    let mut engine = engine::Engine::new(plan, model, layout, dtype.size() as u64, (fifo, slot_bytes), keeps);
     engine.run()?;
-    let engine::Engine { mut spans, dropped, traffic, .. } = engine;
-    spans.sort_by_key(|s| (s.start_ns, s.rank, s.channel, s.tile, s.step));
-    let origin = Origin::Simulated { model: model.to_string() };
-    let trace =
-        Trace { version: VERSION, origin, ranks: plan.ranks, channels: plan.channels, spans, dropped };
-    Ok((trace, traffic))
+    Ok(engine)
 }
 
 /// Half of what 64 bits of picoseconds hold.
 const MOST_NANOS: f64 = 9e15;
 
 /// Nanoseconds by which one operation on so many bytes can at most put off the end.
-fn longest_operation(plan: &Plan, model: &SimModel, bytes: u64) -> f64 {
+fn longest_operation(plan: &Plan, model: &SimModel, protocol: Protocol, bytes: u64) -> f64 {
     let SimModel { alpha_ns, step_ns, link_gbps, injection_gbps, local_gbps, .. } = *model;
     let peers = f64::from(plan.ranks) + 1.0;
-    2.0 * alpha_ns
+    let on_wire = protocol.slice_wire_bytes(bytes) as f64;
+    2.0 * alpha_ns.max(model.alpha(protocol))
         + step_ns
-        + peers * bytes as f64 * (1.0 / link_gbps + 1.0 / injection_gbps + 1.0 / local_gbps)
+        + peers * on_wire * (1.0 / link_gbps + 1.0 / injection_gbps + 1.0 / local_gbps)
+        + 2.0 * on_wire / model.line_gbps(protocol)
 }
 
 fn check_model(model: &SimModel, slot_bytes: usize) -> Result<(), SimError> {
@@ -144,12 +173,20 @@ fn check_model(model: &SimModel, slot_bytes: usize) -> Result<(), SimError> {
         ("link_gbps", model.link_gbps),
         ("injection_gbps", model.injection_gbps),
         ("local_gbps", model.local_gbps),
+        ("ll_gbps", model.ll_gbps),
+        ("ll128_gbps", model.ll128_gbps),
     ] {
         if !(1e-3..=1e9).contains(&got) {
             return bad(what, got);
         }
     }
-    for (what, got) in [("alpha_ns", model.alpha_ns), ("step_ns", model.step_ns)] {
+    let latencies = [
+        ("alpha_ns", model.alpha_ns),
+        ("ll_alpha_ns", model.ll_alpha_ns),
+        ("ll128_alpha_ns", model.ll128_alpha_ns),
+        ("step_ns", model.step_ns),
+    ];
+    for (what, got) in latencies {
         if !(0.0..=1e9).contains(&got) {
             return bad(what, got);
         }

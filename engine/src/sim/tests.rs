@@ -1,13 +1,19 @@
 use super::*;
-use crate::cost::estimate;
+use crate::cost::estimate_with;
+use crate::fifo::Protocol;
 use crate::plan::{Algorithm, generate};
 use crate::types::{Collective, Rank};
-use crate::verify::verify;
+use crate::verify::{verify, verify_with};
 
 const MIB: u64 = 1 << 20;
 
 fn plan(algorithm: Algorithm, collective: Collective, ranks: u32, channels: u32) -> Plan {
     generate(algorithm, collective, ranks, channels).unwrap()
+}
+
+/// Payload bytes from each rank to each other, at `from * ranks + to`.
+fn traffic(plan: &Plan, block: u64, dtype: DType, slot_bytes: usize, fifo: Fifo) -> Vec<u64> {
+    run(plan, &SimModel::default(), block, dtype, (fifo, slot_bytes), 0).unwrap().traffic
 }
 
 fn end(trace: &Trace) -> f64 {
@@ -41,19 +47,34 @@ fn tiles_of_a_chain_overlap() {
 
 #[test]
 fn closed_forms_agree_with_the_simulation() {
-    let model = SimModel { local_gbps: 1e6, ..SimModel::default() };
+    // The forms leave out local work, which has steps too: no latency is as short as a step.
+    let (ll_alpha_ns, ll128_alpha_ns) = (800.0, 900.0);
+    let model = SimModel {
+        local_gbps: 1e6,
+        ll_gbps: 1e6,
+        ll128_gbps: 1e6,
+        ll_alpha_ns,
+        ll128_alpha_ns,
+        ..SimModel::default()
+    };
     for collective in Collective::all(Rank(1)) {
         for algorithm in Algorithm::ALL {
             for (ranks, block) in [(2, 256), (4, 256), (4, 2 * MIB), (5, 2 * MIB), (8, 256), (8, 2 * MIB)] {
-                let Some(want) = estimate(algorithm, collective, ranks, block * 4, &model) else { continue };
-                let plan = plan(algorithm, collective, ranks, 1);
-                let trace = simulate(&plan, &model, block, DType::F32, 64 << 20).unwrap();
-                let got = end(&trace);
-                assert!(
-                    (got / want - 1.0).abs() < 0.25,
-                    "{} of {ranks}, {block}: {got} against {want}",
-                    plan.name
-                );
+                for protocol in Protocol::ALL {
+                    let of = (algorithm, collective, ranks, block * 4);
+                    let Some(want) = estimate_with(of.0, of.1, of.2, of.3, &model, protocol) else {
+                        continue;
+                    };
+                    let plan = plan(algorithm, collective, ranks, 1);
+                    let fifo = Fifo::of(protocol);
+                    let trace = simulate_with(&plan, &model, block, DType::F32, 64 << 20, fifo).unwrap();
+                    let got = end(&trace);
+                    assert!(
+                        (got / want - 1.0).abs() < 0.25,
+                        "{} of {ranks}, {block}, {protocol}: {got} against {want}",
+                        plan.name
+                    );
+                }
             }
         }
     }
@@ -70,12 +91,66 @@ fn one_shot_wins_when_small_and_loses_when_large() {
 }
 
 #[test]
+fn a_receiver_begins_after_the_first_slice() {
+    let model = SimModel { alpha_ns: 0.0, step_ns: 0.0, local_gbps: 1e6, ..SimModel::default() };
+    let plan = plan(Algorithm::Ring, Collective::Broadcast { root: Rank(0) }, 5, 1);
+    // One chunk of 1 MiB over 4 hops: in four slices it is as 7 of them after each other, in one as 16.
+    for (slice_steps, quarters) in [(4, 16.0), (2, 10.0), (1, 7.0)] {
+        let fifo = Fifo { protocol: Protocol::Simple, chunk_steps: 4, slice_steps };
+        let trace = simulate_with(&plan, &model, MIB / 4, DType::F32, 256 << 10, fifo).unwrap();
+        close(end(&trace), quarters * f64::from(256 << 10) / 100.0, 0.01);
+        let steps: usize = plan.programs.iter().map(|p| p.steps.len()).sum();
+        assert_eq!(trace.spans.len(), steps, "slices are within the spans of their steps");
+    }
+}
+
+#[test]
+fn lines_take_their_bytes_and_their_latency() {
+    let model =
+        SimModel { step_ns: 0.0, local_gbps: 1e6, ll_gbps: 1e6, ll128_gbps: 1e6, ..SimModel::default() };
+    let plan = plan(Algorithm::Exchange, Collective::SendRecv, 2, 1);
+    for (protocol, alpha, bytes) in
+        [(Protocol::Simple, 1000.0, 1.0), (Protocol::Ll, 200.0, 2.0), (Protocol::Ll128, 600.0, 128.0 / 120.0)]
+    {
+        let trace = simulate_with(&plan, &model, 15 << 16, DType::F32, 16 << 20, Fifo::of(protocol)).unwrap();
+        let payload = f64::from(15 << 18);
+        close(end(&trace), alpha + payload * bytes / 100.0, 0.001);
+        let sends = trace.spans.iter().filter(|s| s.to.is_some());
+        let wire: Vec<u64> = sends.map(|s| s.crossing.wire_bytes.unwrap()).collect();
+        assert!(!wire.is_empty() && wire.iter().all(|w| *w == (payload * bytes) as u64), "{wire:?}");
+    }
+}
+
+/// A sender whose receiver is slow waits for credits: as many chunks as the connection has steps for are on their way.
+#[test]
+fn credits_are_counted_in_steps() {
+    let text = "plan t v1\ncollective broadcast root 0\nranks 2\nchannels 1\nchunks 1\nscratch s 1\nrank 0:\n  \
+                send input[0] to 1\nrank 1:\n  recv from 0 into s[0]\n  copy s[0] into output[0]\n";
+    let plan = crate::plan::text::parse(text).unwrap().plan;
+    let model = SimModel { alpha_ns: 0.0, step_ns: 0.0, local_gbps: 1.0, ..SimModel::default() };
+    for (chunk_steps, credits) in [(1, 8), (2, 4), (4, 2), (8, 1)] {
+        let fifo = Fifo { protocol: Protocol::Simple, chunk_steps, slice_steps: chunk_steps };
+        let chunk = u64::from(chunk_steps) * 4096;
+        let trace = simulate_with(&plan, &model, 20 * chunk / 4, DType::F32, 4096, fifo).unwrap();
+        let waits = |s: &&crate::trace::Span| s.crossing.credit_ns > Some(0);
+        let first = trace.spans.iter().find(waits).expect("the receiver takes three times as long");
+        assert!(first.to.is_some() && first.tile >= credits, "{chunk_steps}: {first:?}");
+        let freed = trace.spans.iter().filter(|s| s.rank == Rank(1) && s.from.is_some());
+        let ends: Vec<u64> = freed.map(|s| s.end_ns).collect();
+        for send in trace.spans.iter().filter(|s| s.to.is_some() && s.tile >= credits) {
+            let freed_at = ends[(send.tile - credits) as usize];
+            assert!(send.ready_ns >= freed_at, "{chunk_steps} steps, tile {}", send.tile);
+        }
+    }
+}
+
+#[test]
 fn the_bytes_are_those_of_the_proof() {
     for algorithm in Algorithm::ALL {
         for collective in Collective::all(Rank(1)).into_iter().filter(|c| algorithm.supports(*c)) {
             let plan = plan(algorithm, collective, 4, 2);
             let block = 4 * 2 * 4096;
-            let (_, traffic) = run(&plan, &SimModel::default(), block, DType::F16, 4096).unwrap();
+            let traffic = traffic(&plan, block, DType::F16, 4096, Fifo::default());
             let proof = verify(&plan, false).unwrap();
             let edge = |from: usize, to: usize| {
                 let found = proof.edges.iter().find(|e| (e.from.index(), e.to.index()) == (from, to));
@@ -83,6 +158,11 @@ fn the_bytes_are_those_of_the_proof() {
             };
             let want: Vec<u64> = (0..16).map(|i| edge(i / 4, i % 4)).collect();
             assert_eq!(traffic, want, "{}", plan.name);
+            let cut = Fifo { protocol: Protocol::Ll, chunk_steps: 2, slice_steps: 1 };
+            if verify_with(&plan, false, cut).is_ok() {
+                let sliced = self::traffic(&plan, block, DType::F16, 2048, cut);
+                assert_eq!(sliced, want, "{} in slices", plan.name);
+            }
         }
     }
 }
@@ -96,8 +176,8 @@ fn scratch_carries_what_was_put_into_it() {
                 copy s[0] of 0 into s[0]\n  signal to 0\n";
     let plan = crate::plan::text::parse(text).unwrap().plan;
     assert!(verify(&plan, false).is_ok());
-    let (trace, traffic) = run(&plan, &SimModel::default(), 10, DType::F32, 16).unwrap();
-    assert_eq!(traffic, [0, 80, 0, 0]);
+    let trace = simulate(&plan, &SimModel::default(), 10, DType::F32, 16).unwrap();
+    assert_eq!(traffic(&plan, 10, DType::F32, 16, Fifo::default()), [0, 80, 0, 0]);
     let of_last_tile = |s: &&crate::trace::Span| s.tile == 2 && !["signal", "wait"].contains(&s.op.as_str());
     assert!(trace.spans.iter().filter(of_last_tile).all(|s| s.bytes == 8), "{:?}", trace.spans);
 }
@@ -120,7 +200,8 @@ fn spans_are_whole_and_the_same_each_time() {
 fn messages_of_more_than_2_to_the_32_elements_are_counted_in_full() {
     let plan = plan(Algorithm::Ring, Collective::AllReduce, 4, 1);
     let (block, slot) = ((1u64 << 34) + 16, 1 << 30);
-    let (trace, traffic) = run(&plan, &SimModel::default(), block, DType::U8, slot).unwrap();
+    let trace = simulate(&plan, &SimModel::default(), block, DType::U8, slot).unwrap();
+    let traffic = traffic(&plan, block, DType::U8, slot, Fifo::default());
     let sent = 6 * (block / 4);
     let edges = traffic.iter().filter(|bytes| **bytes > 0).copied().collect::<Vec<_>>();
     assert_eq!((edges.len(), edges.iter().sum::<u64>()), (4, 4 * sent), "{edges:?}");

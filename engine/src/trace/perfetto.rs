@@ -1,13 +1,17 @@
 //! A trace as a file for Perfetto (ui.perfetto.dev) and chrome://tracing: the Trace Event Format in JSON.
 //!
 //! A rank is a process and a channel a thread. Each step is a slice that holds a `wait` and a `move` slice where these took any time;
-//! arrows lead from a send to its receive and from a signal to its wait. Written by hand, since the pure part of the engine carries no
-//! JSON library.
+//! its arguments name the steps of its connections that it emptied and filled (`8..12`), and `otherData` the protocol and how many steps
+//! a chunk and a slice take; arrows lead from a send to its receive and from a signal to its wait. Written by hand, since the pure part of
+//! the engine carries no JSON library.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::ops::Range;
 
-use super::{Origin, Span, Trace};
+use super::{Crossing, Origin, Span, Trace};
+use crate::fifo::Fifo;
+use crate::plan::SLOTS;
 
 /// The whole file.
 pub fn export(trace: &Trace) -> String {
@@ -46,8 +50,16 @@ fn other_data(trace: &Trace) -> String {
         ),
         Origin::Simulated { model } => format!(r#""origin":"simulated","model":{}"#, quote(model)),
     };
+    let fifo = trace.fifo.map_or(String::new(), |fifo| {
+        let Fifo { protocol, chunk_steps, slice_steps } = fifo;
+        let (slices, credits) = (fifo.slices(), fifo.credits());
+        format!(
+            r#","protocol":"{protocol}","chunk_steps":{chunk_steps},"slice_steps":{slice_steps},"connection_steps":{SLOTS},"slices_per_chunk":{slices},"credits_in_chunks":{credits}"#
+        )
+    });
+    let slot = trace.slot_bytes.map_or(String::new(), |bytes| format!(r#","step_bytes":{bytes}"#));
     format!(
-        r#"{{{origin},"trace_version":{},"ranks":{},"channels":{},"spans":{},"dropped_spans":{}}}"#,
+        r#"{{{origin}{fifo}{slot},"trace_version":{},"ranks":{},"channels":{},"spans":{},"dropped_spans":{}}}"#,
         trace.version,
         trace.ranks,
         trace.channels,
@@ -61,6 +73,17 @@ fn slices(events: &mut Vec<String>, span: &Span) {
     for (name, peer) in [("from", span.from), ("to", span.to)] {
         if let Some(rank) = peer {
             let _ = write!(args, r#","{name}":{rank}"#);
+        }
+    }
+    let Crossing { received, sent, wire_bytes, credit_ns } = &span.crossing;
+    for (name, steps) in [("steps_received", received), ("steps_sent", sent)] {
+        if let Some(Range { start, end }) = steps {
+            let _ = write!(args, r#","{name}":"{start}..{end}""#);
+        }
+    }
+    for (name, figure) in [("wire_bytes", wire_bytes), ("credit_wait_ns", credit_ns)] {
+        if let Some(figure) = figure {
+            let _ = write!(args, r#","{name}":{figure}"#);
         }
     }
     let mut slice = |name: &str, category: &str, start: u64, end: u64, args: &str| {
@@ -141,6 +164,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::fifo::Protocol;
     use crate::types::{ChannelId, Rank};
 
     fn span(rank: u32, op: &str, from: Option<u32>, to: Option<u32>, times: [u64; 3]) -> Span {
@@ -159,6 +183,7 @@ mod tests {
             start_ns,
             ready_ns,
             end_ns,
+            crossing: Crossing::default(),
         }
     }
 
@@ -168,7 +193,16 @@ mod tests {
             hardware: "a \"quoted\"\n\\ name".into(),
             clock: "c".into(),
         };
-        Trace { version: super::super::VERSION, origin, ranks: 2, channels: 1, spans, dropped: 5 }
+        Trace {
+            version: super::super::VERSION,
+            origin,
+            ranks: 2,
+            channels: 1,
+            fifo: None,
+            slot_bytes: None,
+            spans,
+            dropped: 5,
+        }
     }
 
     fn events(trace: &Trace, keep: impl Fn(&Value) -> bool) -> Vec<Value> {
@@ -188,6 +222,33 @@ mod tests {
                 slice("move", "move", 2.5, 997.503, json!({})),
             ]
         );
+    }
+
+    #[test]
+    fn protocol_chunks_slices_and_steps_are_named() {
+        let mut span = span(1, "recv_reduce_send", Some(0), Some(0), [0, 5, 9]);
+        let (received, sent) = (Some(8..12), Some(12..16));
+        span.crossing = Crossing { received, sent, wire_bytes: Some(128), credit_ns: Some(3) };
+        let fifo = Fifo { protocol: Protocol::Ll, chunk_steps: 4, slice_steps: 2 };
+        let trace = Trace { fifo: Some(fifo), slot_bytes: Some(4096), ..trace(vec![span]) };
+        let step = events(&trace, |event| event["cat"] == "step").remove(0);
+        let args = json!({
+            "tile": 3, "step": 1, "bytes": 64, "from": 0, "to": 0,
+            "steps_received": "8..12", "steps_sent": "12..16", "wire_bytes": 128, "credit_wait_ns": 3,
+        });
+        assert_eq!(step["args"], args);
+        let file: Value = serde_json::from_str(&export(&trace)).unwrap();
+        let names = [
+            "protocol",
+            "chunk_steps",
+            "slice_steps",
+            "connection_steps",
+            "slices_per_chunk",
+            "credits_in_chunks",
+            "step_bytes",
+        ];
+        let said = names.map(|name| file["otherData"][name].clone());
+        assert_eq!(said, [json!("LL"), json!(4), json!(2), json!(8), json!(2), json!(2), json!(4096)]);
     }
 
     #[test]

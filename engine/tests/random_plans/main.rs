@@ -18,8 +18,8 @@ use ringlab_engine::exec::{ExecError, KernelChoice, SessionSpec, cpu};
 use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::plan::text::{parse, print};
 use ringlab_engine::plan::{Plan, Step};
-use ringlab_engine::sim::simulate;
-use ringlab_engine::trace::Trace;
+use ringlab_engine::sim::simulate_with;
+use ringlab_engine::trace::{Crossing, Span, Trace};
 use ringlab_engine::types::{ChannelId, DType, Factors, Rank, RedOp};
 use ringlab_engine::verify::{verify, verify_with};
 
@@ -56,9 +56,10 @@ fn random_plan(dice: &mut Dice) -> Plan {
     plan
 }
 
-/// Bytes by rank, channel, tile and step.
-fn bytes(trace: &Trace) -> BTreeMap<(Rank, ChannelId, u64, u32), u64> {
-    trace.spans.iter().map(|s| ((s.rank, s.channel, s.tile, s.step), s.bytes)).collect()
+/// By rank, channel, tile and step: bytes of payload and on the wire, and the steps of its connections.
+fn bytes(trace: &Trace) -> BTreeMap<(Rank, ChannelId, u64, u32), (u64, Crossing)> {
+    let timeless = |s: &Span| Crossing { credit_ns: None, ..s.crossing.clone() };
+    trace.spans.iter().map(|s| ((s.rank, s.channel, s.tile, s.step), (s.bytes, timeless(s)))).collect()
 }
 
 /// Any protocol, and any cut for which the plan's connections are long enough.
@@ -68,6 +69,17 @@ fn random_fifo(dice: &mut Dice, plan: &Plan, in_place: bool) -> Fifo {
         dice.of(&[(1, 1), (1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (8, 1), (8, 8)]);
     let fifo = Fifo { protocol, chunk_steps, slice_steps };
     if verify_with(plan, in_place, fifo).is_ok() { fifo } else { Fifo::of(protocol) }
+}
+
+/// Neither what is moved nor whether it ends depends on times.
+fn random_model(dice: &mut Dice) -> SimModel {
+    SimModel {
+        alpha_ns: dice.of(&[0.0, 1000.0]),
+        ll_alpha_ns: dice.of(&[0.0, 5000.0]),
+        step_ns: dice.of(&[0.0, 100.0]),
+        link_gbps: dice.of(&[0.01, 100.0]),
+        ..SimModel::default()
+    }
 }
 
 fn runs_exactly(dice: &mut Dice, plan: &Plan, in_place: bool) -> Result<(), String> {
@@ -109,7 +121,7 @@ fn runs_exactly(dice: &mut Dice, plan: &Plan, in_place: bool) -> Result<(), Stri
             return Err(what(&format!("round {round}: {} wrong, {:?}", report.wrong, report.first_wrong)));
         }
     }
-    let simulated = simulate(plan, &SimModel::default(), block, dtype, fifo.chunk_bytes(slot_bytes))
+    let simulated = simulate_with(plan, &random_model(dice), block, dtype, slot_bytes, fifo)
         .map_err(|err| what(&err.to_string()))?;
     let (real, simulated) = (bytes(&traced.expect("round 0")), bytes(&simulated));
     if real != simulated {

@@ -14,7 +14,7 @@ pub(super) fn render(lang: Lang, trace: &Trace) -> impl IntoView + use<> {
     let dropped =
         (trace.dropped > 0).then(|| view! { <p>{format!("{}{}", t::dropped(lang), trace.dropped)}</p> });
     view! {
-        <p class="origin">{origin_text(lang, &trace.origin)}</p>
+        <p class="origin">{origin_text(lang, trace)}</p>
         {dropped}
         <h3>{t::by_rank(lang)}</h3>
         {scrolling(t::by_rank(lang), lane_rows(lang, &lanes))}

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use ringlab_content::types::{Chapter, ChapterMeta, Quiz, QuizKind, QuizOption, Segment, TocEntry, Widget};
-use ringlab_engine::trace::{Origin, Span, Trace};
+use ringlab_engine::fifo::{Fifo, Protocol};
+use ringlab_engine::trace::{Crossing, Origin, Span, Trace};
 use ringlab_engine::types::{ChannelId, Rank};
 use ringlab_labs::api::{JobState, JobView, RunnerView, StreamEvent};
 use ringlab_labs::catalogue::{CheckSpec, ChoiceOption, Field, FieldKind, Hint, LabView};
@@ -250,12 +251,15 @@ pub fn trace() -> Trace {
         start_ns: 0,
         ready_ns: 1000,
         end_ns: 3500,
+        crossing: Crossing { sent: Some(4 * u64::from(rank)..8), ..Crossing::default() },
     };
     Trace {
         version: 1,
         origin: Origin::Measured { backend: "cpu".into(), hardware: "Test CPU".into(), clock: "tsc".into() },
         ranks: 2,
         channels: 1,
+        fifo: Some(Fifo { protocol: Protocol::Ll128, chunk_steps: 4, slice_steps: 2 }),
+        slot_bytes: Some(65_536),
         spans: vec![span(0), span(1)],
         dropped: 3,
     }

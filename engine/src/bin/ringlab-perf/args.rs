@@ -143,9 +143,9 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
-    /// Instead of the table, holds traced executions of all algorithms of the collective against simulated ones: the median error of
-    /// each at sizes to which the model was not fitted.
-    #[arg(long, conflicts_with_all = ["procs", "random", "algo"])]
+    /// Instead of the table, holds traced executions of all algorithms of the collective, with all protocols or that of --proto, against
+    /// simulated ones: the median error of each at sizes to which the model was not fitted.
+    #[arg(long, conflicts_with_all = ["procs", "register", "one_stream", "random", "algo", "tune_report", "explain"])]
     pub sim_report: bool,
 
     /// Executes so many random operations, each checked, in place of a table; of what else is given, --backend, --devices, -T and
@@ -404,6 +404,27 @@ mod tests {
             ["-g 0", "-g 65", "-n 0", "-T 0", "-T 86401", "--rounds 0", "--channels 0", "-n 4294967296"]
         {
             assert!(told(line).contains(" is not in "), "{line}: {}", told(line));
+        }
+    }
+
+    #[test]
+    fn a_report_of_simulations_has_connections_as_asked_and_refuses_what_it_would_ignore() {
+        let report = args("--sim-report -g 4 --proto LL --chunk-steps 4 --slice-steps 2");
+        assert!(report.validate().is_ok());
+        assert_eq!(report.fifo.fifo(), Fifo { protocol: Protocol::Ll, chunk_steps: 4, slice_steps: 2 });
+        for flag in [
+            "--procs",
+            "--threads",
+            "--register",
+            "--one-stream",
+            "--random 1",
+            "--algo ring",
+            "--tune-report",
+            "--explain",
+        ] {
+            let line = format!("ringlab-perf --backend cuda --sim-report {flag}");
+            let refused = Args::try_parse_from(line.split_whitespace()).unwrap_err();
+            assert_eq!(refused.kind(), clap::error::ErrorKind::ArgumentConflict, "{flag}: {refused}");
         }
     }
 

@@ -1,23 +1,27 @@
 //! `--sim-report`: measured timelines held against simulated ones. A model is fitted to every second size; the other sizes are what the
 //! errors are reported for, so that none of them was fitted to itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringlab_engine::cost::SimModel;
 use ringlab_engine::exec::{self, ExecError, Hardware, SessionSpec};
-use ringlab_engine::fifo::Fifo;
+use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::plan::{Algorithm, Plan, generate};
-use ringlab_engine::sim::{Observation, fit, simulate};
+use ringlab_engine::sim::{Observation, fit, simulate_with};
 use ringlab_engine::trace::Trace;
 use ringlab_engine::types::{ChannelId, DType, Factors, Rank, RedOp};
+use ringlab_engine::verify::verify_with;
 use serde_json::{Value, json};
 
 use crate::args::Args;
 use crate::bench::{Shape, median};
 
-/// One algorithm at one size.
+/// What errors are reported for.
+type Key = (Algorithm, Protocol);
+
+/// One algorithm with one protocol at one size.
 struct Measured {
-    algorithm: Algorithm,
+    key: Key,
     plan: Plan,
     shape: Shape,
     /// The run of median length.
@@ -45,13 +49,21 @@ pub fn run(args: &Args, devices: &[u32]) -> Result<Value, String> {
     for algorithm in Algorithm::ALL.into_iter().filter(|a| a.supports(args.collective())) {
         let plan = generate(algorithm, args.collective(), args.ranks, args.channels());
         let plan = plan.map_err(|why| why.to_string())?;
-        for &bytes in &sizes {
-            let shape = Shape::new(plan.collective, plan.ranks, bytes, dtype);
-            let (trace, on) = measure(args, devices, &plan, shape, dtype, op)
-                .map_err(|why| format!("{algorithm} with {bytes} bytes: {why}"))?;
-            hardware = Some(on);
-            if trace.duration_ns() > 0 {
-                rows.push((bytes, Measured { algorithm, plan: plan.clone(), shape, trace }));
+        for protocol in protocols(args, &plan) {
+            let fifo = args.fifo.with(protocol);
+            if let Err(why) = verify_with(&plan, false, fifo) {
+                println!("# {algorithm} with {fifo} is left out: {why}");
+                continue;
+            }
+            for &bytes in &sizes {
+                let shape = Shape::new(plan.collective, plan.ranks, bytes, dtype);
+                let (trace, on) = measure(args, devices, &plan, fifo, shape, dtype, op)
+                    .map_err(|why| format!("{algorithm}, {fifo}, {bytes} bytes: {why}"))?;
+                hardware = Some(on);
+                if trace.duration_ns() > 0 {
+                    let key = (algorithm, protocol);
+                    rows.push((bytes, Measured { key, plan: plan.clone(), shape, trace }));
+                }
             }
         }
     }
@@ -64,16 +76,18 @@ pub fn run(args: &Args, devices: &[u32]) -> Result<Value, String> {
             block: row.shape.count,
             dtype,
             slot_bytes: args.slot_bytes(),
+            fifo: args.fifo.with(row.key.1),
             measured_ns: row.trace.duration_ns() as f64,
         })
         .collect();
     let start = SimModel { name: "fitted".into(), ..SimModel::default() };
     let model = fit(&observations, &start).map_err(|why| why.to_string())?;
-    let mut found: BTreeMap<Algorithm, Errors> = BTreeMap::new();
+    let mut found: BTreeMap<Key, Errors> = BTreeMap::new();
     for (_, row) in rows.iter().filter(|(bytes, _)| !for_fit(*bytes)) {
-        let simulated = simulate(&row.plan, &model, row.shape.count, dtype, args.slot_bytes());
+        let fifo = args.fifo.with(row.key.1);
+        let simulated = simulate_with(&row.plan, &model, row.shape.count, dtype, args.slot_bytes(), fifo);
         let simulated = simulated.map_err(|why| why.to_string())?;
-        let errors = found.entry(row.algorithm).or_insert(Errors { whole: Vec::new(), steps: Vec::new() });
+        let errors = found.entry(row.key).or_insert(Errors { whole: Vec::new(), steps: Vec::new() });
         compare(&row.trace, &simulated, errors);
     }
     let hardware = hardware.ok_or("nothing was measured: all sizes are empty")?;
@@ -81,11 +95,22 @@ pub fn run(args: &Args, devices: &[u32]) -> Result<Value, String> {
     Ok(report(args, &sizes, &model, &hardware, &found))
 }
 
+/// That of --proto, or all; one where a plan has no data on connections, as all are the same to it.
+fn protocols(args: &Args, plan: &Plan) -> Vec<Protocol> {
+    let mut steps = plan.programs.iter().flat_map(|program| &program.steps);
+    let crosses = steps.any(|step| step.to().is_some() && step.chunk_len() > 0);
+    match args.fifo.proto {
+        None if crosses => Protocol::ALL.to_vec(),
+        asked => vec![asked.unwrap_or_default()],
+    }
+}
+
 /// The traced execution of median length of `--rounds`, after the warm-up.
 fn measure(
     args: &Args,
     devices: &[u32],
     plan: &Plan,
+    fifo: Fifo,
     shape: Shape,
     dtype: DType,
     op: RedOp,
@@ -98,7 +123,7 @@ fn measure(
         factors: Factors::Parity,
         in_place: false,
         slot_bytes: args.slot_bytes(),
-        fifo: Fifo::default(),
+        fifo,
         deadline: std::time::Duration::from_secs(args.timeout),
         devices: devices.to_vec(),
         trace_spans: 200_000,
@@ -129,39 +154,39 @@ fn percent(errors: &[f64]) -> f64 {
     if errors.is_empty() { f64::NAN } else { 100.0 * median(errors) }
 }
 
-fn print(
-    args: &Args,
-    sizes: &[u64],
-    model: &SimModel,
-    hardware: &Hardware,
-    found: &BTreeMap<Algorithm, Errors>,
-) {
+fn print(args: &Args, sizes: &[u64], model: &SimModel, hardware: &Hardware, found: &BTreeMap<Key, Errors>) {
+    let protocols: BTreeSet<Protocol> = found.keys().map(|(_, protocol)| *protocol).collect();
     println!(
-        "# ringlab-perf {}: {} measured on {} and simulated; ranks {} channels {} slot {} rounds {}\n\
-         # measured: the traced execution of median length; simulated: {model}\n\
-         # fitted to every second of {} sizes, {} to {} bytes, over all algorithms; the errors are those at the other sizes\n\
-         #\n# {:<18}{:>6}{:>22}{:>22}{:>26}",
+        "# ringlab-perf {}: {} measured on {} and simulated; ranks {} channels {} slot {} chunkSteps {} sliceSteps {} rounds {}\n\
+         # measured: the traced execution of median length; simulated: {}\n\
+         # fitted to every second of {} sizes, {} to {} bytes, over all rows; the errors are those at the other sizes\n\
+         #\n# {:<18}{:<8}{:>6}{:>22}{:>22}{:>26}",
         env!("CARGO_PKG_VERSION"),
         args.collective().name(),
         hardware.device,
         args.ranks,
         args.channels(),
         args.slot_bytes(),
+        args.fifo.chunk_steps,
+        args.fifo.slice_steps,
         args.rounds,
+        model.describe(protocols),
         sizes.len(),
         sizes[0],
         sizes[sizes.len() - 1],
         "algorithm",
+        "proto",
         "sizes",
         "time, median error",
         "time, largest error",
         "ends of steps, median",
     );
-    for (algorithm, errors) in found {
+    for ((algorithm, protocol), errors) in found {
         let largest = 100.0 * errors.whole.iter().copied().fold(0.0, f64::max);
         println!(
-            "  {:<18}{:>6}{:>20.1} %{largest:>20.1} %{:>24.1} %",
+            "  {:<18}{:<8}{:>6}{:>20.1} %{largest:>20.1} %{:>24.1} %",
             algorithm.name(),
+            protocol.name(),
             errors.whole.len(),
             percent(&errors.whole),
             percent(&errors.steps),
@@ -174,11 +199,12 @@ fn report(
     sizes: &[u64],
     model: &SimModel,
     hardware: &Hardware,
-    found: &BTreeMap<Algorithm, Errors>,
+    found: &BTreeMap<Key, Errors>,
 ) -> Value {
-    let rows = found.iter().map(|(algorithm, errors)| {
+    let rows = found.iter().map(|((algorithm, protocol), errors)| {
         json!({
             "algorithm": algorithm.name(),
+            "protocol": protocol.name(),
             "sizes": errors.whole.len(),
             "time_median_error": median(&errors.whole),
             "time_errors": errors.whole,
@@ -186,7 +212,7 @@ fn report(
         })
     });
     json!({
-        "version": 1,
+        "version": 2,
         "program": "ringlab-perf --sim-report",
         "command": std::env::args().collect::<Vec<_>>(),
         "hardware": { "backend": hardware.backend, "device": hardware.device, "driver": hardware.driver },
@@ -194,6 +220,8 @@ fn report(
         "ranks": args.ranks,
         "channels": args.channels(),
         "slot_bytes": args.slot_bytes(),
+        "chunk_steps": args.fifo.chunk_steps,
+        "slice_steps": args.fifo.slice_steps,
         "rounds": args.rounds,
         "sizes": sizes,
         "fitted_to": "sizes at even places",
@@ -210,7 +238,8 @@ mod tests {
     #[test]
     fn a_trace_has_no_error_against_itself_and_half_against_one_twice_as_long() {
         let plan = generate(Algorithm::Ring, Collective::AllReduce, 4, 1).unwrap();
-        let trace = simulate(&plan, &SimModel::default(), 4096, DType::F32, 4096).unwrap();
+        let model = SimModel::default();
+        let trace = simulate_with(&plan, &model, 4096, DType::F32, 4096, Fifo::default()).unwrap();
         let mut double = trace.clone();
         double.spans.iter_mut().for_each(|span| span.end_ns *= 2);
         let mut errors = Errors { whole: vec![], steps: vec![] };

@@ -20,6 +20,7 @@ mod session;
 mod signals;
 mod task;
 mod team;
+mod traced;
 mod wait;
 
 use std::sync::{Arc, Mutex};

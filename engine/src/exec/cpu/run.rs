@@ -93,6 +93,9 @@ pub struct Record {
     pub start: Duration,
     pub waited: Duration,
     pub end: Duration,
+    /// Of a step that sends: what it put on the wire, and its waiting for credits alone.
+    pub wire_bytes: u64,
+    pub without_credit: Duration,
 }
 
 #[derive(Debug, Clone, Copy)]

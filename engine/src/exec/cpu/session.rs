@@ -12,7 +12,7 @@ use super::team::{Panicked, Team};
 use crate::data::Exact;
 use crate::exec::{self, CheckReport, ExecError, Hardware, Session, Stall, Timing};
 use crate::plan::Plan;
-use crate::trace::{self, Origin, Span, Trace};
+use crate::trace::{self, Crossing, Origin, Span, Trace};
 use crate::types::{DType, Factors, Rank, RedOp};
 
 const CLOCK: &str = "monotonic clock of rank 0, channel 0, from end to end of its program";
@@ -117,6 +117,7 @@ impl<L: Connection> CpuSession<L> {
         for (program, result) in self.shared.programs.iter().zip(results) {
             spans.extend(result.records.iter().map(|record| {
                 let instr = &program.steps[record.step as usize];
+                let sends = instr.to.is_some() && instr.moves_data();
                 Span {
                     rank: program.rank,
                     channel: program.channel,
@@ -129,20 +130,28 @@ impl<L: Connection> CpuSession<L> {
                     start_ns: since(record.start),
                     ready_ns: since(record.start + record.waited),
                     end_ns: since(record.end),
+                    crossing: Crossing {
+                        wire_bytes: sends.then_some(record.wire_bytes),
+                        credit_ns: sends.then_some(record.without_credit.as_nanos() as u64),
+                        ..Crossing::default()
+                    },
                 }
             }));
         }
         spans.sort_by_key(|span| (span.start_ns, span.rank, span.channel, span.step));
         let Hardware { backend, device, .. } = hardware::describe();
         let clock = "monotonic clock of the host".into();
-        Trace {
+        let trace = Trace {
             version: trace::VERSION,
             origin: Origin::Measured { backend: backend.into(), hardware: device, clock },
             ranks: self.plan.ranks,
             channels: self.plan.channels,
+            fifo: None,
+            slot_bytes: None,
             spans,
             dropped,
-        }
+        };
+        trace.with_fifo(&self.plan, self.shared.fifo, self.shared.slot_bytes)
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::buffers::Len;
 use super::connection::Connection;
 use super::memory::Window;
 use super::ops::Factor;
 use super::program::{Action, Instr, Operand, Peer, Program};
-use super::run::{Record, RunJob, Shared, ThreadResult};
+use super::run::{RunJob, Shared, ThreadResult};
+use super::traced::Traced;
 use super::wait::Stopped;
 use crate::exec::{Stall, WaitKind};
 use crate::plan::Buffer;
@@ -60,15 +61,6 @@ enum Blocked {
     On(Peer, WaitKind),
     /// For all tasks to come to the meeting.
     Meeting,
-}
-
-/// The step under way, of a traced run.
-#[derive(Debug, Default)]
-struct Traced {
-    start: Option<Duration>,
-    bytes: u64,
-    waited: Duration,
-    blocked_at: Option<Duration>,
 }
 
 /// How far [`Task::advance`] came.
@@ -186,16 +178,15 @@ impl<'a, L: Connection> Task<'a, L> {
             return Ok(Some(0));
         };
         if let Some(traced) = &mut self.traced {
-            let now = job.epoch.elapsed();
-            traced.start.get_or_insert(now);
-            if let Some(since) = traced.blocked_at.take() {
-                traced.waited += now - since;
-            }
+            traced.tried(job.epoch.elapsed());
         }
         let done = self.attempt(instr)?;
         match (&mut self.traced, done) {
-            (Some(traced), None) => traced.blocked_at = Some(job.epoch.elapsed()),
-            (Some(traced), Some(bytes)) => traced.bytes += bytes,
+            (Some(traced), None) => {
+                let for_credit = matches!(self.blocked, Some(Blocked::On(_, WaitKind::Credit)));
+                traced.blocked(job.epoch.elapsed(), for_credit);
+            }
+            (Some(traced), Some(bytes)) => traced.moved(bytes),
             (None, _) => {}
         }
         if done.is_some() && self.was_last_slice(instr) {
@@ -223,11 +214,9 @@ impl<'a, L: Connection> Task<'a, L> {
 
     fn record(&mut self, job: &RunJob) {
         let (Some(traced), Some(most)) = (&mut self.traced, job.trace) else { return };
-        let Traced { start, bytes, waited, .. } = std::mem::take(traced);
+        let record = traced.finish(self.step as u32, self.tile, job.epoch.elapsed());
         if self.result.records.len() < most {
-            let end = job.epoch.elapsed();
-            let (step, tile, start) = (self.step as u32, self.tile, start.unwrap_or(end));
-            self.result.records.push(Record { step, tile, bytes, start, waited, end });
+            self.result.records.push(record);
         } else {
             self.result.dropped += 1;
         }
@@ -411,6 +400,9 @@ impl<'a, L: Connection> Task<'a, L> {
             self.link(to).post(bytes, elems);
             shared.wake_soon(self.index, to.thread);
             moved += u64::from(to.rank != self.program.rank);
+            if let Some(traced) = &mut self.traced {
+                traced.sent(shared.fifo.protocol.slice_wire_bytes(bytes as u64));
+            }
         }
         self.result.moved += moved * bytes as u64;
         Ok(Some(bytes as u64))

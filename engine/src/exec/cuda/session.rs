@@ -361,14 +361,17 @@ impl CudaSession {
             1 => "globaltimer of the device",
             _ => "globaltimer of each device; those of different devices are not aligned",
         };
-        Ok(Trace {
+        let trace = Trace {
             version: trace::VERSION,
             origin: Origin::Measured { backend: backend.into(), hardware, clock: clock.into() },
             ranks: self.spec.plan.ranks,
             channels: self.spec.plan.channels,
+            fifo: None,
+            slot_bytes: None,
             spans,
             dropped,
-        })
+        };
+        Ok(trace.with_fifo(&self.spec.plan, self.spec.fifo, self.spec.slot_bytes))
     }
 }
 

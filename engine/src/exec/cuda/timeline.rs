@@ -4,7 +4,7 @@ use super::image::{self, TraceRecord};
 use super::phases::{Part, Phases};
 use crate::exec::Stall;
 use crate::exec::program::Program;
-use crate::trace::Span;
+use crate::trace::{Crossing, Span};
 
 /// Spans of one block, at most `most`; returns how many were left out. Times are the device's, not yet relative.
 pub fn spans(
@@ -55,6 +55,7 @@ pub fn spans(
                 start_ns: start,
                 ready_ns: ready,
                 end_ns: end,
+                crossing: Crossing::default(),
             });
         }
     }

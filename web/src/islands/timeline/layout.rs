@@ -147,7 +147,7 @@ pub fn visible(lane: &Lane, window: Window) -> std::ops::Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringlab_engine::trace::Origin;
+    use ringlab_engine::trace::{Crossing, Origin};
 
     fn span(rank: u32, start: u64, end: u64) -> Span {
         Span {
@@ -162,6 +162,7 @@ mod tests {
             start_ns: start,
             ready_ns: start,
             end_ns: end,
+            crossing: Crossing::default(),
         }
     }
 
@@ -171,6 +172,8 @@ mod tests {
             origin: Origin::Simulated { model: "test".into() },
             ranks: 2,
             channels: 1,
+            fifo: None,
+            slot_bytes: None,
             spans: vec![span(1, 0, 400), span(0, 500, 900), span(0, 0, 300), span(1, 400, 1000)],
             dropped: 0,
         })

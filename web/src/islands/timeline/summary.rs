@@ -1,5 +1,7 @@
 //! A trace in few figures.
 
+use ringlab_engine::fifo::Fifo;
+use ringlab_engine::plan::SLOTS;
 use ringlab_engine::trace::{Origin, Trace};
 use ringlab_engine::types::{ChannelId, Rank};
 use ringlab_labs::text::Lang;
@@ -53,20 +55,37 @@ pub fn summarise(trace: &Trace) -> Vec<LaneSummary> {
     lanes
 }
 
-/// Where the times come from, in words.
-pub fn origin_text(lang: Lang, origin: &Origin) -> String {
-    match origin {
+/// Where the times come from and how connections carried data, in words.
+pub fn origin_text(lang: Lang, trace: &Trace) -> String {
+    let origin = match &trace.origin {
         Origin::Measured { backend, hardware, clock } => {
             format!("{}: {backend}, {hardware} ({clock})", t::measured(lang))
         }
         Origin::Simulated { model } => format!("{}: {model}", t::simulated(lang)),
+    };
+    match trace.fifo {
+        Some(fifo) => format!("{origin} · {}", fifo_text(lang, fifo)),
+        None => origin,
+    }
+}
+
+fn fifo_text(lang: Lang, fifo: Fifo) -> String {
+    let Fifo { protocol, chunk_steps, slice_steps } = fifo;
+    match lang {
+        Lang::Zh => {
+            format!("{protocol}，连接有 {SLOTS} 步，chunk 占 {chunk_steps} 步，slice 占 {slice_steps} 步")
+        }
+        Lang::En => format!(
+            "{protocol}, connections of {SLOTS} steps, a chunk takes {chunk_steps} and a slice {slice_steps}"
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringlab_engine::trace::Span;
+    use ringlab_engine::fifo::Protocol;
+    use ringlab_engine::trace::{Crossing, Span};
 
     fn span(rank: u32, start: u64, ready: u64, end: u64, to: Option<u32>) -> Span {
         Span {
@@ -81,6 +100,7 @@ mod tests {
             start_ns: start,
             ready_ns: ready,
             end_ns: end,
+            crossing: Crossing::default(),
         }
     }
 
@@ -91,6 +111,8 @@ mod tests {
             origin: Origin::Simulated { model: "test".into() },
             ranks: 2,
             channels: 1,
+            fifo: None,
+            slot_bytes: None,
             spans: vec![span(1, 0, 5, 9, Some(0)), span(0, 1, 2, 4, Some(1)), span(1, 9, 9, 12, None)],
             dropped: 0,
         };
@@ -99,5 +121,9 @@ mod tests {
         assert_eq!((lanes[0].rank, lanes[0].waiting_ns, lanes[0].moving_ns), (Rank(0), 1, 2));
         assert_eq!((lanes[1].waiting_ns, lanes[1].moving_ns, lanes[1].sent), (5, 7, 64));
         assert_eq!((lanes[1].first_ns, lanes[1].last_ns, lanes[1].spans), (0, 12, 2));
+        assert_eq!(origin_text(Lang::En, &trace), "Simulated: test");
+        let fifo = Some(Fifo { protocol: Protocol::Ll, chunk_steps: 4, slice_steps: 2 });
+        let said = origin_text(Lang::En, &Trace { fifo, ..trace });
+        assert_eq!(said, "Simulated: test · LL, connections of 8 steps, a chunk takes 4 and a slice 2");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leptos::html::{Canvas, Div};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use ringlab_engine::trace::{Span, Trace};
+use ringlab_engine::trace::{Crossing, Span, Trace};
 use ringlab_labs::api::JobView;
 use ringlab_labs::catalogue::LabView;
 use ringlab_labs::text::Lang;
@@ -34,7 +34,7 @@ impl Loaded {
     fn of(lang: Lang, trace: Trace) -> Loaded {
         Loaded {
             summary: summarise(&trace),
-            origin: origin_text(lang, &trace.origin),
+            origin: origin_text(lang, &trace),
             dropped: trace.dropped,
             spans: Arc::new(trace.spans.clone()),
             lanes: Arc::new(Lanes::of(trace)),
@@ -323,6 +323,12 @@ fn details(lang: Lang, span: &Span) -> AnyView {
         (t::waiting(lang), format::nanos(span.ready_ns.saturating_sub(span.start_ns) as f64)),
         (t::moving(lang), format::nanos(moving as f64)),
     ]);
+    let Crossing { received, sent, wire_bytes, credit_ns } = &span.crossing;
+    for (name, steps) in [(t::steps_received(lang), received), (t::steps_sent(lang), sent)] {
+        facts.extend(steps.as_ref().map(|steps| (name, format!("{}–{}", steps.start, steps.end - 1))));
+    }
+    facts.extend(wire_bytes.map(|bytes| (t::wire_bytes(lang), format::bytes(bytes))));
+    facts.extend(credit_ns.map(|ns| (t::credit_wait(lang), format::nanos(ns as f64))));
     if span.bytes > 0 {
         facts.push((t::span_bytes(lang), format::bytes(span.bytes)));
         if moving > 0 {
