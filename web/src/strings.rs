@@ -180,7 +180,7 @@ strings! {
     wire_bytes = "线路上的字节", "bytes on the wire";
     steps_received = "收自 FIFO 步", "FIFO steps received";
     steps_sent = "发往 FIFO 步", "FIFO steps sent";
-    credit_wait = "其中等 credit", "of it for credits";
+    credit_wait = "等 credit", "waiting for credits";
     peer = "对端", "peer";
     sent_bytes = "发出", "sent";
     rate = "速率", "rate";

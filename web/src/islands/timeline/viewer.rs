@@ -325,7 +325,10 @@ fn details(lang: Lang, span: &Span) -> AnyView {
     ]);
     let Crossing { received, sent, wire_bytes, credit_ns } = &span.crossing;
     for (name, steps) in [(t::steps_received(lang), received), (t::steps_sent(lang), sent)] {
-        facts.extend(steps.as_ref().map(|steps| (name, format!("{}–{}", steps.start, steps.end - 1))));
+        facts.extend(steps.as_ref().map(|steps| match steps.end - steps.start {
+            1 => (name, steps.start.to_string()),
+            _ => (name, format!("{}–{}", steps.start, steps.end - 1)),
+        }));
     }
     facts.extend(wire_bytes.map(|bytes| (t::wire_bytes(lang), format::bytes(bytes))));
     facts.extend(credit_ns.map(|ns| (t::credit_wait(lang), format::nanos(ns as f64))));
