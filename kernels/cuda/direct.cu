@@ -19,10 +19,11 @@ constexpr u32 DESTINATIONS = RINGLAB_DESTINATIONS;
 
 constexpr u32 clamped(u32 x, u32 least, u32 most) { return x < least ? least : x > most ? most : x; }
 
-// Sources that are read together, and what a thread reads of each: up to eight 16-byte loads in flight, or sixteen of an element.
+// Sources that are read together, and what a thread reads of each before it writes: two vectors of up to two sources, else one, or as many
+// elements as a vector has.
 constexpr u32 BATCH = SOURCES != 0 ? SOURCES : 4;
-constexpr u32 DEPTH = clamped(8 / BATCH, 1, 4);
-constexpr u32 ELEMENT_DEPTH = clamped(16 / BATCH, 2, 8);
+constexpr u32 DEPTH = BATCH <= 2 ? 2 : 1;
+constexpr u32 ELEMENT_DEPTH = clamped(16 / BATCH, 1, 16 / sizeof(Store));
 
 // Elements that travel together: 16 bytes, or one.
 template <u32 LANES>
@@ -44,8 +45,10 @@ struct Group {
         }
     }
 
+    template <bool STREAMS>
     __device__ __forceinline__ void store(u64 at) const {
-        if constexpr (BYTES == 16) store_vector(reinterpret_cast<char*>(at), words);
+        if constexpr (BYTES == 16 && STREAMS) stream_vector(reinterpret_cast<char*>(at), words);
+        else if constexpr (BYTES == 16) store_vector(reinterpret_cast<char*>(at), words);
         else store_element<Store>(reinterpret_cast<char*>(at), lanes[0]);
     }
 };
@@ -118,7 +121,7 @@ struct Piece {
     }
 
     // `GROUPS` groups, `stride` bytes apart, from byte `at`: all loads, then all stores.
-    template <u32 LANES, u32 GROUPS>
+    template <u32 LANES, u32 GROUPS, bool STREAMS>
     __device__ __forceinline__ void run(u64 at, u64 stride) const {
         Group<LANES> out[GROUPS];
         if constexpr (SOURCES == 1) {
@@ -139,23 +142,24 @@ struct Piece {
             // A block copied onto itself, as in place, touches nothing.
             if (SOURCES == 1 && !RINGLAB_AVERAGE && to.at(d) == from.at(0)) continue;
 #pragma unroll
-            for (u32 g = 0; g < GROUPS; g++) out[g].store(to.at(d) + at + g * stride);
+            for (u32 g = 0; g < GROUPS; g++) out[g].template store<STREAMS>(to.at(d) + at + g * stride);
         }
     }
 
     // Bytes `begin..end`, a whole number of groups, by all threads of the block.
-    template <u32 LANES>
+    template <u32 LANES, bool STREAMS>
     __device__ __forceinline__ void range(u64 begin, u64 end) const {
         constexpr u32 WIDTH = Group<LANES>::BYTES;
         constexpr u32 GROUPS = WIDTH == 16 ? DEPTH : ELEMENT_DEPTH;
-        const u64 stride = blockDim.x * WIDTH;
+        const u64 stride = RINGLAB_THREADS * WIDTH;
         u64 at = begin + threadIdx.x * WIDTH;
-        for (; at + (GROUPS - 1) * stride < end; at += GROUPS * stride) run<LANES, GROUPS>(at, stride);
-        for (; at < end; at += stride) run<LANES, 1>(at, stride);
+        for (; at + (GROUPS - 1) * stride < end; at += GROUPS * stride) run<LANES, GROUPS, STREAMS>(at, stride);
+        for (; at < end; at += stride) run<LANES, 1, STREAMS>(at, stride);
     }
 };
 
-extern "C" __global__ void __launch_bounds__(RINGLAB_MOST_THREADS) run_direct(const __grid_constant__ DirectParams p) {
+// Registers for eight blocks a multiprocessor, which the host counts on.
+extern "C" __global__ void __launch_bounds__(RINGLAB_THREADS, 8) run_direct(const __grid_constant__ DirectParams p) {
     const u32 stampers = p.stamps != nullptr;
     if (blockIdx.x < stampers) {
         // Its own block, since reading the clock takes longer than a short message may; the first, since a long message's blocks come in
@@ -170,15 +174,16 @@ extern "C" __global__ void __launch_bounds__(RINGLAB_MOST_THREADS) run_direct(co
     const u64 body = aligned == 16 ? p.bytes : (p.bytes - head) / 16 * 16;
     for (u64 tile = blockIdx.x - stampers; tile < p.tiles; tile += gridDim.x - stampers) {
         const u64 begin = head + min(tile * p.tile, body), end = head + min((tile + 1) * p.tile, body);
-        if (aligned == 16) piece.range<1>(begin, end);
-        else piece.range<LANES>(begin, end);
+        if (aligned == 16) piece.range<1, false>(begin, end);
+        else if (p.streams) piece.range<LANES, true>(begin, end);
+        else piece.range<LANES, false>(begin, end);
     }
     // What no vector covers, before the first boundary and behind the last: fewer elements than a warp has threads.
     if (blockIdx.x == stampers) {
         const u32 loose = static_cast<u32>(p.bytes - body) / sizeof(Store);
-        for (u32 i = threadIdx.x; i < loose; i += blockDim.x) {
+        for (u32 i = threadIdx.x; i < loose; i += RINGLAB_THREADS) {
             const u64 at = i * sizeof(Store);
-            piece.run<1, 1>(at < head ? at : at + body, 0);
+            piece.run<1, 1, false>(at < head ? at : at + body, 0);
         }
     }
 }

@@ -32,5 +32,8 @@ struct DirectParams {
     u32 ranks;
     // Whether the buffers of one side are misaligned to 16 bytes by different amounts.
     u32 mixed;
+    // Whether all that is read and written is more than the L2 cache holds, so that nothing written will be found there.
+    u32 streams;
+    u32 reserved;
 };
-static_assert(sizeof(DirectParams) == 1128, "host layout");
+static_assert(sizeof(DirectParams) == 1136, "host layout");

@@ -26,6 +26,11 @@ __device__ __forceinline__ void store_vector(char* p, uint4 v) {
     asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
 
+// For what is not read again soon: the first to leave the L2 cache, which then writes longer runs to memory.
+__device__ __forceinline__ void stream_vector(char* p, uint4 v) {
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+
 // A line of LL, or the part of a line of LL128 that a lane has. Volatile, so that a loop sees what arrives; its halves of 8 bytes are each
 // read and written at once.
 __device__ __forceinline__ uint4 load_line(const char* p) {

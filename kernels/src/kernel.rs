@@ -135,8 +135,8 @@ impl Count {
 /// Most threads of a block of the fused interpreter.
 pub const FUSED_THREADS: u32 = 512;
 
-/// Most threads of a block of the direct kernel.
-pub const DIRECT_THREADS: u32 = 512;
+/// Threads of a block of the direct kernel.
+pub const DIRECT_THREADS: u32 = 128;
 
 /// One specialisation of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -229,7 +229,7 @@ impl Kernel {
                 format!("-DRINGLAB_AVERAGE={}", u8::from(average)),
                 format!("-DRINGLAB_SOURCES={}", sources.macro_value()),
                 format!("-DRINGLAB_DESTINATIONS={}", destinations.macro_value()),
-                format!("-DRINGLAB_MOST_THREADS={DIRECT_THREADS}"),
+                format!("-DRINGLAB_THREADS={DIRECT_THREADS}"),
                 "-DRINGLAB_SYSTEM_SCOPE=0".into(),
             ],
             Kernel::Data { element } => vec![format!("-DRINGLAB_ELEMENT={}", element.name())],

@@ -43,9 +43,11 @@ pub struct DirectParams {
     stamp_capacity: u64,
     ranks: u32,
     mixed: u32,
+    streams: u32,
+    reserved: u32,
 }
 
-const _: () = assert!(size_of::<Side>() == 536 && size_of::<DirectParams>() == 1128);
+const _: () = assert!(size_of::<Side>() == 536 && size_of::<DirectParams>() == 1136);
 
 /// Whether the plan is one of those this kernel serves. Its name does not matter.
 pub fn serves(plan: &Plan) -> bool {
@@ -131,36 +133,37 @@ fn scheme(collective: Collective, n: u32) -> Scheme {
     Scheme { pieces, from, to }
 }
 
-/// Size of a launch: blocks of `threads` threads work on tiles of `tile` bytes.
+/// Size of a launch: blocks of [`DIRECT_THREADS`] threads work on tiles of `tile` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
-    threads: u32,
     tile: u64,
     tiles: u64,
+    /// Whether more is read and written than the L2 cache holds.
+    streams: bool,
 }
 
 impl Size {
-    /// For pieces of so many bytes. A short message is spread over the device, a 16-byte vector a thread; in a long one each thread has
-    /// as many loads in flight as the kernel was compiled for.
-    fn of(bytes: u64, pieces: u32, sources: u32, multiprocessors: u32) -> Size {
+    /// For pieces of so many bytes, each with so many sources and destinations. A message beyond the L2 cache goes fastest with a vector a
+    /// thread and blocks in order of address, as memory then sees the longest runs; one within it with two, where it has enough of them.
+    fn of(bytes: u64, pieces: u32, (sources, destinations): (u32, u32), device: &DeviceInfo) -> Size {
         const VECTOR: u64 = 16;
         /// Threads that a multiprocessor holds at the registers the kernel takes.
         const RESIDENT: u64 = 1024;
-        let vectors = bytes.div_ceil(VECTOR) * u64::from(pieces);
-        let wave = u64::from(multiprocessors) * RESIDENT;
-        let threads = if vectors <= wave / 4 { DIRECT_THREADS / 4 } else { DIRECT_THREADS / 2 };
-        let depth = if vectors <= wave { 1 } else { depth(sources) };
-        let tile = u64::from(threads) * VECTOR * depth;
-        Size { threads, tile, tiles: bytes.div_ceil(tile) }
+        let moved = bytes.saturating_mul(u64::from(pieces) * u64::from(sources + destinations));
+        let streams = moved > device.l2;
+        let vectors = bytes.div_ceil(VECTOR).saturating_mul(pieces.into());
+        let wave = u64::from(device.multiprocessors) * RESIDENT;
+        let depth = if streams || vectors <= wave { 1 } else { depth(sources) };
+        let tile = u64::from(DIRECT_THREADS) * VECTOR * depth;
+        Size { tile, tiles: bytes.div_ceil(tile), streams }
     }
 }
 
 /// Vectors a thread reads of each source before it writes: `DEPTH` in direct.cu.
 const fn depth(sources: u32) -> u64 {
     match Count::of(sources) {
-        Count::Exactly(1 | 2) => 4,
-        Count::Exactly(3 | 4) | Count::Any => 2,
-        Count::Exactly(_) => 1,
+        Count::Exactly(1 | 2) => 2,
+        Count::Exactly(_) | Count::Any => 1,
     }
 }
 
@@ -179,7 +182,6 @@ pub struct Task {
 pub struct Direct {
     function: Arc<Function>,
     params: DirectParams,
-    threads: u32,
     grid: [u32; 3],
 }
 
@@ -214,8 +216,7 @@ impl Direct {
         let op = if collective.reduces() { task.op } else { RedOp::Sum };
         let function = kernels::direct(device, info, task.dtype, op, average, counts)?;
         let bytes = task.block * task.dtype.size() as u64;
-        let Size { threads, tile, tiles } =
-            Size::of(bytes, rows * columns, from.count(), info.multiprocessors);
+        let Size { tile, tiles, streams } = Size::of(bytes, rows * columns, counts, info);
         let sources = from.side(input);
         let destinations = to.side(output);
         let mixed = (misaligned_apart(&sources) || misaligned_apart(&destinations)).into();
@@ -230,10 +231,12 @@ impl Direct {
             stamp_capacity: 0,
             ranks: n,
             mixed,
+            streams: streams.into(),
+            reserved: 0,
         };
         // A grid has 2^31 - 1 columns, one of which stamps; blocks take further tiles in turns.
         let width = tiles.clamp(1, (1 << 31) - 2) as u32;
-        Ok(Direct { function, params, threads, grid: [width, columns, rows] })
+        Ok(Direct { function, params, grid: [width, columns, rows] })
     }
 
     /// One execution, ready to be queued as often as it is wanted.
@@ -244,7 +247,7 @@ impl Direct {
 
     /// Queues one execution on the caller's stream, without stamps. The device has to be current.
     pub fn queue_on(&self, stream: ForeignStream) -> Result<(), ExecError> {
-        kernels::run_direct(&self.function, stream, self.grid, self.threads, &self.params)
+        kernels::run_direct(&self.function, stream, self.grid, DIRECT_THREADS, &self.params)
     }
 }
 
@@ -270,9 +273,9 @@ pub struct Launch<'a> {
 impl Launch<'_> {
     /// The stream's device has to be current.
     pub fn queue(&self, stream: &Stream) -> Result<(), ExecError> {
-        let Direct { function, threads, grid: [x, y, z], .. } = self.direct;
+        let Direct { function, grid: [x, y, z], .. } = self.direct;
         // One more column: its first block stamps the launch.
-        kernels::run_direct(function, stream.into(), [x + 1, *y, *z], *threads, &self.params)
+        kernels::run_direct(function, stream.into(), [x + 1, *y, *z], DIRECT_THREADS, &self.params)
     }
 }
 
@@ -288,8 +291,6 @@ mod tests {
     use crate::data::Exact;
     use crate::plan::Step;
     use crate::types::DType;
-
-    const MULTIPROCESSORS: u32 = 132;
 
     /// The buffers and blocks of one side of piece (i, j), as `Place` in direct.cu finds them.
     fn places(ranks: &Ranks, piece: [u32; 2]) -> Vec<(Rank, u64)> {
@@ -353,16 +354,28 @@ mod tests {
     }
 
     #[test]
-    fn a_short_message_is_one_vector_a_thread_and_a_long_one_fills_the_device() {
-        let size = |bytes, sources| Size::of(bytes, 1, sources, MULTIPROCESSORS);
-        assert_eq!(size(0, 2), Size { threads: 128, tile: 2048, tiles: 0 });
-        assert_eq!(size(1, 2), Size { threads: 128, tile: 2048, tiles: 1 });
-        assert_eq!(size(256 << 10, 8), Size { threads: 128, tile: 2048, tiles: 128 });
-        assert_eq!(size(1 << 20, 8), Size { threads: 256, tile: 4096, tiles: 256 });
-        assert_eq!(size(1 << 30, 2), Size { threads: 256, tile: 16384, tiles: 65536 });
-        assert_eq!(size(1 << 30, 8), Size { threads: 256, tile: 4096, tiles: 262_144 });
+    fn two_vectors_a_thread_only_where_the_cache_holds_them() {
+        let device = DeviceInfo {
+            ordinal: 0,
+            name: "132 multiprocessors".into(),
+            memory: 1 << 37,
+            capability: (9, 0),
+            multiprocessors: 132,
+            l2: 50 << 20,
+            driver: "none".into(),
+            cuda: (13, 0),
+        };
+        let size = |bytes, sources, destinations| Size::of(bytes, 1, (sources, destinations), &device);
+        assert_eq!(size(0, 2, 2), Size { tile: 2048, tiles: 0, streams: false });
+        assert_eq!(size(1, 2, 2), Size { tile: 2048, tiles: 1, streams: false });
+        assert_eq!(size(1 << 20, 2, 2), Size { tile: 2048, tiles: 512, streams: false });
+        assert_eq!(size(4 << 20, 2, 2), Size { tile: 4096, tiles: 1024, streams: false });
+        assert_eq!(size(4 << 20, 4, 4), Size { tile: 2048, tiles: 2048, streams: false });
+        assert_eq!(size(16 << 20, 2, 2), Size { tile: 2048, tiles: 8192, streams: true });
+        assert_eq!(size(1 << 30, 8, 8), Size { tile: 2048, tiles: 1 << 19, streams: true });
+        assert!(size(u64::MAX / 2, 64, 64).streams);
         for bytes in [15, 16, 17, 2047, 2049, (1 << 33) + 3] {
-            let Size { tile, tiles, .. } = size(bytes, 4);
+            let Size { tile, tiles, .. } = size(bytes, 4, 1);
             assert!(tile * tiles >= bytes && tile * (tiles - 1) < bytes, "{bytes}");
         }
     }
