@@ -47,7 +47,7 @@ impl Band {
             ];
         }
         // One fold of two blocks is worth less than a second wait up to there.
-        let small = if ranks == 2 { 2 * K } else { K };
+        let small = if ranks == 2 { 4 * K } else { K };
         vec![
             band(8, small, 2000, "--algo exchange"),
             band(2 * small, 256 * K, 500, large),
