@@ -163,11 +163,14 @@ struct Prod {
     static __device__ i64 apply(i64 a, i64 b) { return static_cast<i64>(apply(static_cast<u64>(a), static_cast<u64>(b))); }
 };
 
+// The NaN that is left where no number was: the one that PTX's `min` and `max` give for float. For double they keep some input's bits.
+__device__ __forceinline__ double one_nan(double x) { return x == x ? x : __longlong_as_double(0x7fffffffffffffffll); }
+
 // A number wins over a NaN, -0 is below +0: PTX's `min` and `max`, as in NCCL's FuncMinMax.
 struct Min {
     static constexpr bool SCALES = false;
     static __device__ float apply(float a, float b) { return fminf(a, b); }
-    static __device__ double apply(double a, double b) { return fmin(a, b); }
+    static __device__ double apply(double a, double b) { return one_nan(fmin(a, b)); }
     template <class T>
     static __device__ T apply(T a, T b) { return a < b ? a : b; }
 };
@@ -175,7 +178,7 @@ struct Min {
 struct Max {
     static constexpr bool SCALES = false;
     static __device__ float apply(float a, float b) { return fmaxf(a, b); }
-    static __device__ double apply(double a, double b) { return fmax(a, b); }
+    static __device__ double apply(double a, double b) { return one_nan(fmax(a, b)); }
     template <class T>
     static __device__ T apply(T a, T b) { return a > b ? a : b; }
 };
