@@ -266,7 +266,10 @@ fn the_report_says_which_kernel_ran_and_a_trace_which_was_traced() {
     let (_, trace) = session.run_traced().unwrap();
     assert!(!trace.spans.is_empty());
     let Origin::Measured { hardware, .. } = trace.origin else { panic!() };
-    assert!(hardware.contains("traced with the interpreter"), "{hardware}");
+    assert!(
+        hardware.contains("traced with the plan's own steps; untraced executions use the direct"),
+        "{hardware}"
+    );
     assert_eq!(session.check(1).unwrap().wrong, 0);
 }
 

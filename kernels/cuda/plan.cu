@@ -13,6 +13,12 @@ constexpr u32 MOST_THREADS = 1024;
 using TheMover = Mover<RINGLAB_ELEMENT, RINGLAB_REDUCTION>;
 using TheLineMover = LineMover<RINGLAB_ELEMENT, RINGLAB_REDUCTION>;
 
+// Bytes that the phase's longest move has of a tile.
+__device__ __forceinline__ u64 longest_left(const Phase& phase, const Params& p, u64 tile) {
+    const u64 offset = tile * p.tile;
+    return offset >= phase.longest ? 0 : min(phase.longest - offset, p.tile);
+}
+
 // All warps: the moves of a phase, or a slice of them.
 __device__ __forceinline__ void move_all(const LineWatch& w, const Params& p, const Cut& cut) {
     const Phase& phase = w.phase;
@@ -67,8 +73,7 @@ __device__ inline void average(const Params& p, const Header& h) {
 
 __device__ __forceinline__ void run(const Params& p) {
     extern __shared__ __align__(16) char shared[];
-    __shared__ volatile u64 began;
-    __shared__ unsigned long long looked;
+    __shared__ unsigned long long began, looked;
     __shared__ volatile u32 stop;
     __shared__ volatile u32 halted;
     // Raised within moves, by whoever waited for a line in vain.
@@ -114,16 +119,22 @@ __device__ __forceinline__ void run(const Params& p) {
 
     u64 moved = 0;
     Tracer tracer;
-    for (u64 tile = 0; tile < p.tiles; tile++) {
+    for (u64 turn = 0; turn < p.tiles + p.lag; turn++) {
         // A program that never waits has to end at the deadline as well.
-        if (threadIdx.x == 0 && tile > 0 && watch.stopped()) stop = 1;
+        if (threadIdx.x == 0 && turn > 0 && watch.stopped()) stop = 1;
         for (u32 i = 0; i < h.phases; i++) {
             const Phase phase = prog.phases[i];
-            if (tile >= phase.tiles) continue;
+            // Beyond all tiles in the first turns of what is put off.
+            const u64 tile = turn - phase.lag;
+            if (tile >= phase.tiles || tile >= p.tiles) continue;
             const LineWatch moving{prog, phase, states, watch, tile, &lost};
             const u32 slices = phase.sliced ? p.slices : 1;
-            for (u32 slice = 0; slice < slices; slice++) {
-                const bool last = slice + 1 == slices;
+            // A slice without bytes is announced with the one before it, so that nobody waits for it or for its slots, which nothing is put
+            // into. Lines have to be sent to be seen.
+            const u64 bytes = LINES ? ~0ull : longest_left(phase, p, tile);
+            bool last = false;
+            for (u32 slice = 0; !last; slice++) {
+                last = slice + 1 == slices || (slice + 1) * p.slice >= bytes;
                 if (warp == 0) {
                     __syncwarp();
                     if (threadIdx.x == 0 && slice == 0) tracer.begin();
@@ -142,8 +153,9 @@ __device__ __forceinline__ void run(const Params& p) {
                 if (warp == 0) {
                     __syncwarp();
                     if (threadIdx.x == 0 && last) tracer.moved();
-                    const bool nothing_yet = tile == 0 && i == 0 && phase.waits == 0 && phase.moves == 0;
-                    if (!stop) post(prog, phase, states, p.slice_steps, last, nothing_yet);
+                    const bool nothing_yet = turn == 0 && i == 0 && phase.waits == 0 && phase.moves == 0;
+                    const u32 posted = last ? slices - slice : 1;
+                    if (!stop) post(prog, phase, states, posted * p.slice_steps, last, nothing_yet);
                     if (threadIdx.x == 0 && last) tracer.end(p, i, tile, phase.steps);
                 } else if (threadIdx.x == 32 && last) {
                     // Not warp 0: its next wait is what the peers may be waiting for.

@@ -29,7 +29,8 @@ struct Phase {
     u64 longest;
     // Whether a move is on a FIFO: then a tile crosses in `Params::slices` slices.
     u32 sliced;
-    u32 reserved;
+    // Turns after which a tile comes to it: what goes the other way is behind, so that a tile is on its way up while others come down.
+    u32 lag;
 };
 static_assert(sizeof(Phase) == 40, "host layout");
 
@@ -161,7 +162,8 @@ struct Params {
     u32 fences;
     // Blocks that share a program, whose tiles they take in turns; above 1 only where programs are free of each other.
     u32 replicas;
-    u32 reserved;
+    // Most of any phase.
+    u32 lag;
 };
 static_assert(sizeof(Params) == 256, "host layout");
 

@@ -12,18 +12,18 @@ constexpr u64 LOOK_EVERY = 200000;
 struct Watch {
     const Params& p;
     // In shared memory: the device's timer when the block first looked, or 0, and the clock when it last did.
-    volatile u64* began;
+    unsigned long long* began;
     unsigned long long* looked;
 
     // Any thread. Past the deadline it stops everyone.
     __device__ bool stopped() const {
         const u64 clock = static_cast<u64>(clock64());
-        const u64 last = *static_cast<volatile unsigned long long*>(looked);
+        const u64 last = atomicAdd(looked, 0ull);
         // One thread a time. A block that was moved to another multiprocessor may find its clock behind, which counts as late as well.
         if (clock - last < LOOK_EVERY || atomicCAS(looked, last, clock) != last) return false;
-        const u64 now = device_nanos();
-        if (*began == 0) *began = now;
-        if (now - *began <= p.deadline_ns && load_abort(p.abort) == 0) return false;
+        const u64 now = device_nanos(), first = atomicCAS(began, 0ull, now);
+        const u64 waited = first == 0 ? 0 : now - first;
+        if (waited <= p.deadline_ns && load_abort(p.abort) == 0) return false;
         stop();
         return true;
     }

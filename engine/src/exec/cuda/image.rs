@@ -24,7 +24,7 @@ struct Phase {
     tiles: u32,
     longest: u64,
     sliced: u32,
-    reserved: u32,
+    lag: u32,
 }
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -157,7 +157,7 @@ pub struct Params {
     pub slice_steps: u32,
     pub fences: u32,
     pub replicas: u32,
-    pub reserved: u32,
+    pub lag: u32,
 }
 
 /// Most ranks of one launch of ranks that each run their own programs.
@@ -272,6 +272,8 @@ pub struct Image {
     programs: Vec<Vec<u8>>,
     /// Most of any program.
     pub endpoints_per_block: u32,
+    /// Most turns that any phase is put off.
+    pub lag: u32,
     pub spans: Vec<OutputSpan>,
 }
 
@@ -302,7 +304,7 @@ impl Image {
                 tiles: phase.tiles.unwrap_or(u32::MAX),
                 longest: phase.moves.iter().map(|m| m.slice).max().unwrap_or(0) * program.elem_size,
                 sliced: phase.moves.iter().any(|m| m.recv.is_some() || m.send.is_some()).into(),
-                reserved: 0,
+                lag: phase.lag,
             });
             waits.extend(phase.waits.iter().map(|w| Wait {
                 endpoint: w.endpoint,
@@ -347,6 +349,7 @@ impl Image {
         ];
         self.programs.push(parts.concat());
         self.endpoints_per_block = self.endpoints_per_block.max(header.endpoints);
+        self.lag = phases.iter().map(|phase| phase.lag).fold(self.lag, u32::max);
         self.spans.extend(program.spans);
     }
 

@@ -14,6 +14,7 @@ use super::phases::{self, Phases};
 use super::session::{CudaSession, FactorTable};
 use super::slices::{self, SliceLens};
 use crate::data::Exact;
+use crate::exec::optimise::overlap::{Halves, halves};
 use crate::exec::program::{self, Operand, Program};
 use crate::exec::{ExecError, KernelChoice, Session, SessionSpec};
 use crate::plan::Buffer;
@@ -50,12 +51,15 @@ fn prepare(spec: SessionSpec) -> Result<CudaSession, ExecError> {
     let scope = if distinct.len() > 1 { Scope::System } else { Scope::Device };
     let ends = buffers::ends(&programs, links.carries_data.len());
     let buffers = Buffers::new(&spec, &devices, &ends, &links.carries_data)?;
-    let phases = programs
+    let mut phases = programs
         .iter()
         .zip(&slices)
         .map(|(program, slices)| phases::gather(program, slices, |operand| buffers.canonical(operand)))
         .collect::<Result<Vec<Phases>, _>>()
         .map_err(ExecError::Refused)?;
+    if let Some(Halves { cuts, lag }) = halves(&programs) {
+        phases.iter_mut().zip(cuts).for_each(|(phases, cut)| phases.put_off(cut, lag));
+    }
 
     let abort = Mapped::zeroed(&distinct[0], 1)?;
     let meeting = Memory::zeroed(&distinct[0], 8)?;
@@ -293,7 +297,8 @@ mod tests {
             for op in [RedOp::Sum, RedOp::Avg] {
                 let spec = SessionSpec {
                     plan: generate(algorithm, Collective::AllReduce, 4, 2).unwrap(),
-                    block: 300_000,
+                    // Longer than it takes a block to look at the time twice.
+                    block: 4_000_000,
                     dtype: DType::F16,
                     op,
                     factors: Factors::Parity,

@@ -44,6 +44,7 @@ pub struct Part {
     pub program_bytes: u32,
     pub endpoints_per_block: u32,
     pub program_fits: bool,
+    pub lag: u32,
     /// Allocated by the first traced run.
     pub recording: Option<Recording>,
 }
@@ -99,6 +100,7 @@ impl Part {
             program_bytes: image.program_bytes(),
             endpoints_per_block: image.endpoints_per_block,
             program_fits,
+            lag: image.lag,
         })
     }
 

@@ -75,12 +75,27 @@ pub struct Phase {
     pub parts: Vec<(u32, Part)>,
     /// Tiles that have this phase, counted from the first; all when left out.
     pub tiles: Option<u32>,
+    /// Turns of the program after which a tile's phase comes: its turn is its tile's number and so many more.
+    pub lag: u32,
 }
 
 #[derive(Debug)]
 pub struct Phases {
     pub phases: Vec<Phase>,
     pub endpoints: Vec<Endpoint>,
+}
+
+impl Phases {
+    /// Puts off what step `cut` begins, which is on a FIFO and so begins a phase, where no wait comes right before it.
+    pub fn put_off(&mut self, cut: usize, lag: u32) {
+        for phase in &mut self.phases {
+            let second = |(step, _): &(u32, Part)| *step as usize >= cut;
+            if phase.parts.iter().any(second) {
+                assert!(phase.parts.iter().all(second), "a phase has steps of one half");
+                phase.lag = lag;
+            }
+        }
+    }
 }
 
 /// Gathers a program's steps. `slices[step][chunk]` in elements; `canonical` gives memory that two names share one name.

@@ -98,7 +98,7 @@ impl CudaSession {
             slice_steps: spec.fifo.slice_steps,
             fences: self.programs.iter().any(Program::reads_peers).into(),
             replicas: 1,
-            reserved: 0,
+            lag: part.lag,
         })
     }
 

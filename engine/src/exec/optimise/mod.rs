@@ -32,6 +32,7 @@ mod access;
 mod elide;
 mod forward;
 mod order;
+pub mod overlap;
 
 use std::collections::BTreeMap;
 

@@ -303,7 +303,7 @@ impl Port {
             slice_steps: 1,
             fences: ready.fences.into(),
             replicas: 1,
-            reserved: 0,
+            lag: ready.lag,
         }
     }
 

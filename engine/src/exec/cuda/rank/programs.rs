@@ -7,6 +7,7 @@ use crate::exec::cuda::buffers::slice_start;
 use crate::exec::cuda::image::{self, Image, OutputSpan, Placed};
 use crate::exec::cuda::phases::{self, Move, Phases};
 use crate::exec::cuda::slices::{self, SliceLens, whole_slices};
+use crate::exec::optimise::overlap::{Halves, halves};
 use crate::exec::program::{self, Action, Operand, Program, canonical};
 use crate::plan::layout::Layout;
 use crate::plan::{Buffer, Plan};
@@ -67,10 +68,15 @@ pub fn collective(
         slices: whole_slices(call.block, size, plan.chunks, plan.channels),
     };
     let mut image = Image::default();
-    for (program, slices) in programs.iter().zip(&slices).filter(|(program, _)| program.rank.0 == shape.rank)
-    {
+    let halves = halves(&programs);
+    let own = |&i: &usize| programs[i].rank.0 == shape.rank;
+    for i in (0..programs.len()).filter(own) {
+        let program = &programs[i];
         refuse_foreign(program, reach.is_some())?;
-        let mut phases = phases::gather(program, slices, |operand| places.canonical(operand))?;
+        let mut phases = phases::gather(program, &slices[i], |operand| places.canonical(operand))?;
+        if let Some(Halves { cuts, lag }) = &halves {
+            phases.put_off(cuts[i], *lag);
+        }
         renumber(&mut phases);
         let channel = program.channel.0;
         let operands = phases.phases.iter().map(|phase| {

@@ -32,6 +32,7 @@ pub struct Ready {
     pub average: u32,
     /// Whether the plan reads peers' buffers.
     pub fences: bool,
+    pub lag: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -231,6 +232,7 @@ impl Port {
             protocol,
             average,
             fences: laid.fences,
+            lag: laid.image.lag,
         });
         self.ready.insert(key, ready.clone());
         Ok(ready)
