@@ -81,6 +81,11 @@ struct Vectors {
     __device__ __forceinline__ void all() const {
         u32 at = first;
         for (; at + (DEPTH - 1) * stride < end; at += DEPTH * stride) step<N, DEPTH>(at);
+        // A message of a few MiB has two vectors a thread.
+        if (DEPTH > 2 && at + stride < end) {
+            step<N, 2>(at);
+            at += 2 * stride;
+        }
         for (; at < end; at += stride) step<N, 1>(at);
     }
 
