@@ -113,6 +113,15 @@ struct TraceRecord {
 };
 static_assert(sizeof(TraceRecord) == 48, "host layout");
 
+struct Halt {
+    // A copy of the abort word, which later launches of the same run see first.
+    u32 halted;
+    u32 reserved;
+    // When a block last looked at the abort word, by the device's timer.
+    unsigned long long looked;
+};
+static_assert(sizeof(Halt) == 16, "host layout");
+
 struct Params {
     // One program a block, `program_bytes` apart.
     const char* programs;
@@ -126,9 +135,9 @@ struct Params {
     u64 slot;
     u64 slice;
     u64 deadline_ns;
-    // Raised for all devices, in host memory; and its copy for this device, which later launches of the same run see first.
+    // Raised for all devices, in host memory; and what this device knows of it.
     u32* abort;
-    u32* halted;
+    Halt* halt;
     Stall* stalls;
     u64* moved;
     // Null, or where one more block stamps each launch: stamps[(*launches)++].

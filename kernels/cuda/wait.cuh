@@ -5,9 +5,11 @@
 
 // Spins between two looks at the multiprocessor's own clock, which costs next to nothing.
 constexpr u32 POLL_EVERY = 64;
-// Its ticks between two looks of a block at the abort word, the deadline and the device's timer: about 0.1 ms. The word is a read across
-// PCIe, so that a block that looked all the time would learn late what it waits for, and hundreds of blocks would hold each other up.
+// Its ticks between two looks of a block at the device's timer, the deadline and the device's copy of the abort word: about 0.1 ms.
 constexpr u64 LOOK_EVERY = 200000;
+// Nanoseconds between two looks of a device at the abort word itself, by any block. Each is a read across PCIe of about a microsecond, and
+// few are under way at a time: when every block looked, 256 of them took hundreds of times as long for a message as one look a time does.
+constexpr u64 HOST_EVERY = 100000;
 
 struct Watch {
     const Params& p;
@@ -23,20 +25,29 @@ struct Watch {
         if (clock - last < LOOK_EVERY || atomicCAS(looked, last, clock) != last) return false;
         const u64 now = device_nanos(), first = atomicCAS(began, 0ull, now);
         const u64 waited = first == 0 ? 0 : now - first;
-        if (waited <= p.deadline_ns && load_abort(p.abort) == 0) return false;
+        if (load_abort(&p.halt->halted) != 0) return true;
+        if (waited <= p.deadline_ns && !aborted(now)) return false;
         stop();
         return true;
     }
 
+    // Looks at the abort word when no block of the device has for a while.
+    __device__ bool aborted(u64 now) const {
+        unsigned long long* const at = &p.halt->looked;
+        const u64 last = *static_cast<volatile unsigned long long*>(at);
+        if (now - last < HOST_EVERY || atomicCAS(at, last, now) != last) return false;
+        return load_abort(p.abort) != 0;
+    }
+
     __device__ void stop() const {
         raise_abort(p.abort);
-        raise_abort(p.halted);
+        raise_abort(&p.halt->halted);
     }
 
     // Whether an earlier launch of this run was stopped: its counters no longer fit together, and its records must stay.
     __device__ bool halted_before() const {
         // On several devices, one that was not waiting when another stopped has not noticed.
-        return load_abort(p.halted) != 0 || (RINGLAB_SYSTEM_SCOPE && load_abort(p.abort) != 0);
+        return load_abort(&p.halt->halted) != 0 || (RINGLAB_SYSTEM_SCOPE && load_abort(p.abort) != 0);
     }
 };
 

@@ -119,6 +119,9 @@ pub struct TraceRecord {
     pub end: u64,
 }
 
+/// Bytes of what a device keeps of the abort word.
+pub const HALT_BYTES: u64 = 16;
+
 /// The interpreter's only argument.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -132,7 +135,7 @@ pub struct Params {
     pub slice: u64,
     pub deadline_ns: u64,
     pub abort: u64,
-    pub halted: u64,
+    pub halt: u64,
     pub stalls: u64,
     pub moved: u64,
     pub stamps: u64,

@@ -35,7 +35,7 @@ pub struct Part {
     pub spans: Memory,
     pub moved: Memory,
     pub rounds: Memory,
-    pub halted: Memory,
+    pub halt: Memory,
     pub stalls: Mapped<image::Stall>,
     pub threads: u32,
     /// Whether there is room for the block that stamps launches.
@@ -87,7 +87,7 @@ impl Part {
             spans: Memory::holding(device, &image.spans)?,
             moved: Memory::zeroed(device, local.len() as u64 * 8)?,
             rounds: Memory::zeroed(device, local.len() as u64 * 8)?,
-            halted: Memory::zeroed(device, 4)?,
+            halt: Memory::zeroed(device, image::HALT_BYTES)?,
             stalls: Mapped::zeroed(device, local.len())?,
             stream: Stream::new(device)?,
             recording: None,

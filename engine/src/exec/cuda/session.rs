@@ -73,7 +73,7 @@ impl CudaSession {
             slice: self.buffers.slice_bytes,
             deadline_ns: u64::try_from(spec.deadline.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2),
             abort: self.abort.address()?.0,
-            halted: part.halted.address().0,
+            halt: part.halt.address().0,
             stalls: part.stalls.address()?.0,
             moved: part.moved.address().0,
             stamps: if index == 0 && part.stamps { self.stamps.address().0 } else { 0 },
@@ -261,7 +261,7 @@ impl CudaSession {
             part.stalls.clear();
             part.rounds.clear()?;
             part.counts.clear()?;
-            part.halted.clear()?;
+            part.halt.clear()?;
         }
         self.meeting.clear()?;
         self.buffers.reset_counters()?;
