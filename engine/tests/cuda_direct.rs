@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::gpu;
@@ -223,6 +224,38 @@ fn a_graph_replays_both_kernels_as_often_as_asked() {
             assert!(replayed == launched, "{algorithm}");
         }
     }
+}
+
+/// One thread records graphs all the time while another makes sessions, which allocates, sets and frees memory.
+#[test]
+fn a_graph_is_recorded_while_another_thread_makes_sessions() {
+    if !gpu("a_graph_is_recorded_while_another_thread_makes_sessions") {
+        return;
+    }
+    let plan = generate(Algorithm::TwoShot, Collective::AllReduce, 2, 2).unwrap();
+    let spec = spec(plan, 1000);
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut session = open(&spec, KernelChoice::Auto);
+            session.fill(1).unwrap();
+            // Bounded, should the other thread fail.
+            for _ in 0..100_000 {
+                session.replay(50, 1).unwrap();
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            assert_eq!(session.check(1).unwrap().wrong, 0);
+        });
+        for seed in 0..100 {
+            let mut session = open(&spec, KernelChoice::Interpreter);
+            session.fill(seed).unwrap();
+            session.run(1).unwrap();
+            assert_eq!(session.check(seed).unwrap().wrong, 0);
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
 }
 
 /// A replay whose executions are stopped reports it, and the session is exact again.

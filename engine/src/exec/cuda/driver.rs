@@ -238,10 +238,13 @@ impl Memory {
         }
         let at = self.part(offset, bytes);
         self.device.bind()?;
-        // SAFETY: `part` checked the range. The default stream's work is waited for.
-        unsafe { result::memset_d8_sync(at, value, bytes as usize) }
-            .map_err(failed("setting device memory"))?;
-        result::ctx::synchronize().map_err(failed("setting device memory"))
+        // SAFETY: `part` checked the range; null is the default stream. Waiting for all streams would be refused, and spoil the recording,
+        // while another thread records a graph.
+        unsafe {
+            result::memset_d8_sync(at, value, bytes as usize)
+                .and_then(|()| result::stream::synchronize(std::ptr::null_mut()))
+        }
+        .map_err(failed("setting device memory"))
     }
 
     pub fn clear(&self) -> Result<(), ExecError> {
