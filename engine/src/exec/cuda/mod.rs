@@ -20,6 +20,7 @@ mod image;
 mod ipc;
 mod kernels;
 mod lines;
+mod mapped;
 mod open;
 mod part;
 mod phases;

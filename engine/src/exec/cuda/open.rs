@@ -6,9 +6,10 @@ use ringlab_kernels::Scope;
 
 use super::buffers::{self, Buffers};
 use super::direct::{self, Direct};
-use super::driver::{self, Device, Mapped, Memory};
+use super::driver::{self, Device, Memory};
 use super::fused::Fused;
 use super::image::{self, Image, Placed};
+use super::mapped::Mapped;
 use super::part::Part;
 use super::phases::{self, Phases};
 use super::session::{CudaSession, FactorTable};

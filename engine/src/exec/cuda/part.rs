@@ -5,9 +5,10 @@ use std::sync::Arc;
 use ringlab_kernels::Scope;
 
 use super::device::{self, DeviceInfo};
-use super::driver::{Device, Mapped, Memory, Stream};
+use super::driver::{Device, Memory, Stream};
 use super::image::{self, Image, TraceRecord};
 use super::kernels::Kernels;
+use super::mapped::Mapped;
 use crate::exec::{ExecError, SessionSpec};
 
 /// Shared memory a block may use without asking for more. Longer programs are read from global memory.

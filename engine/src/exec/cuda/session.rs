@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::buffers::Buffers;
 use super::direct::Direct;
-use super::driver::{Mapped, Memory};
+use super::driver::Memory;
 use super::exact::exact_params;
 use super::fused::Fused;
 use super::graph::Graph;
 use super::image::{self, Params, TraceRecord};
+use super::mapped::Mapped;
 use super::part::{Part, Recording};
 use super::phases::Phases;
 use super::timeline;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::exec::ExecError;
-use crate::exec::cuda::driver::{Device, Mapped, Memory, Stream};
+use crate::exec::cuda::driver::{Device, Memory, Stream};
+use crate::exec::cuda::mapped::Mapped;
 
 /// Bytes copied at a time.
 const STAGE_BYTES: usize = 256 << 10;
