@@ -48,10 +48,12 @@ impl Band {
         }
         // One fold of two blocks is worth less than a second wait up to there.
         let small = if ranks == 2 { 4 * K } else { K };
+        // Fewer meetings, as long as all tiles stay in the cores' caches.
+        let slot = if ranks == 2 { "1M" } else { "512K" };
         vec![
             band(8, small, 2000, "--algo exchange"),
             band(2 * small, 256 * K, 500, large),
-            band(512 * K, 8 * M, 50, large),
+            band(512 * K, 8 * M, 50, &format!("{large} --slot {slot}")),
             band(16 * M, 256 * M, 5, large),
         ]
     }
