@@ -230,8 +230,14 @@ fn built(nccl: Option<&Path>, scratch: &Scratch) -> Result<PathBuf, String> {
             if let Some(root) = folder.parent() {
                 line = line.arg("-I").arg(root.join("include"));
             }
+            // nvcc takes no libnccl.so.2, only a name that the linker completes to libnccl.so.
+            let link = scratch.path("libnccl.so");
+            std::os::unix::fs::symlink(&library, &link)
+                .map_err(|err| format!("cannot create {}: {err}", link.display()))?;
+            let named = link.parent().expect("a file is in a folder");
+            line = line.arg("-L").arg(named).arg("-lnccl");
             // Found again at run time without a variable.
-            line = line.arg(&library).args(["-Xlinker", "-rpath", "-Xlinker"]).arg(folder);
+            line = line.args(["-Xlinker", "-rpath", "-Xlinker"]).arg(folder);
         }
     }
     line.run(COMPILING).map_err(|why| {
