@@ -247,7 +247,7 @@ impl Direct {
 
     /// Queues one execution on the caller's stream, without stamps. The device has to be current.
     pub fn queue_on(&self, stream: ForeignStream) -> Result<(), ExecError> {
-        kernels::run_direct(&self.function, stream, self.grid, DIRECT_THREADS, &self.params)
+        kernels::run_direct(&self.function, stream, self.grid, &self.params)
     }
 }
 
@@ -275,7 +275,7 @@ impl Launch<'_> {
     pub fn queue(&self, stream: &Stream) -> Result<(), ExecError> {
         let Direct { function, grid: [x, y, z], .. } = self.direct;
         // One more column: its first block stamps the launch.
-        kernels::run_direct(function, stream.into(), [x + 1, *y, *z], DIRECT_THREADS, &self.params)
+        kernels::run_direct(function, stream.into(), [x + 1, *y, *z], &self.params)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
 use cudarc::driver::{result, sys};
 use ringlab_kernels::Protocol as Slots;
-use ringlab_kernels::{Arch, Cache, Count, Element, Kernel, KernelError, Reduction, Scope};
+use ringlab_kernels::{Arch, Cache, Count, DIRECT_THREADS, Element, Kernel, KernelError, Reduction, Scope};
 
 use super::device::DeviceInfo;
 use super::direct::DirectParams;
@@ -377,11 +377,10 @@ pub fn run_direct(
     function: &Function,
     stream: ForeignStream,
     grid: [u32; 3],
-    threads: u32,
     params: &DirectParams,
 ) -> Result<(), ExecError> {
     let mut args = [arg(params)];
-    let size = Launch { grid, threads, shared_bytes: 0 };
+    let size = Launch { grid, threads: DIRECT_THREADS, shared_bytes: 0 };
     // SAFETY: `run_direct` takes one `DirectParams` by value, copied by the call; its addresses are those of whole buffers of the sizes
     // it states: a session's, which waits for the stream before it frees anything, or the caller's, as in NCCL's interface.
     unsafe { launch(function, size, stream, &mut args, || "launching the direct kernel".into()) }

@@ -126,7 +126,7 @@ impl Port {
             moved: words(shape.channels.max(info.multiprocessors).into())?,
             rounds: words(shape.channels.into())?,
             meeting: words(1)?,
-            halt: words(2)?,
+            halt: Memory::zeroed(&device, image::HALT_BYTES)?,
             stalls_at: stalls.address()?.0,
             abort_at: abort.address()?,
             stalls,
