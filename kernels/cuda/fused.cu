@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(RINGLAB_MOST_THREADS, 2) run_fused(
             const Phase& phase = prog.phases[i];
             if (tile >= phase.tiles) continue;
             const u64 offset = tile * p.tile;
-            const Sharing mine(phase.moves, offset >= phase.longest ? 0 : min(phase.longest - offset, p.tile));
+            const Sharing mine(phase.moves, left(phase.longest, offset, p.tile));
             for (u32 m = mine.first; m < phase.moves; m += mine.step) {
                 const Transfer t(prog, prog.moves[phase.first_move + m], nullptr, p, tile, whole);
                 run(t, mine.part, mine.parts);

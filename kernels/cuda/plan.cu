@@ -13,17 +13,11 @@ constexpr u32 MOST_THREADS = 1024;
 using TheMover = Mover<RINGLAB_ELEMENT, RINGLAB_REDUCTION>;
 using TheLineMover = LineMover<RINGLAB_ELEMENT, RINGLAB_REDUCTION>;
 
-// Bytes that the phase's longest move has of a tile.
-__device__ __forceinline__ u64 longest_left(const Phase& phase, const Params& p, u64 tile) {
-    const u64 offset = tile * p.tile;
-    return offset >= phase.longest ? 0 : min(phase.longest - offset, p.tile);
-}
-
 // All warps: the moves of a phase, or a slice of them.
 __device__ __forceinline__ void move_all(const LineWatch& w, const Params& p, const Cut& cut) {
     const Phase& phase = w.phase;
     const u64 offset = w.tile * p.tile + cut.begin;
-    const Sharing mine(phase.moves, offset >= phase.longest ? 0 : min(phase.longest - offset, cut.bytes));
+    const Sharing mine(phase.moves, left(phase.longest, offset, cut.bytes));
     for (u32 m = mine.first; m < phase.moves; m += mine.step) {
         const Move& move = w.prog.moves[phase.first_move + m];
         const Transfer t(w.prog, move, w.states, p, w.tile, cut);
@@ -38,7 +32,7 @@ __device__ inline u64 crossed(const Program& prog, const Phase& phase, const Par
     u64 bytes = 0;
     for (u32 m = 0; m < phase.moves; m++) {
         const Move& move = prog.moves[phase.first_move + m];
-        if (offset < move.slice) bytes += move.crossings * min(move.slice - offset, p.tile);
+        bytes += move.crossings * left(move.slice, offset, p.tile);
     }
     return bytes;
 }
@@ -131,7 +125,7 @@ __device__ __forceinline__ void run(const Params& p) {
             const u32 slices = phase.sliced ? p.slices : 1;
             // A slice without bytes is announced with the one before it, so that nobody waits for it or for its slots, which nothing is put
             // into. Lines have to be sent to be seen.
-            const u64 bytes = LINES ? ~0ull : longest_left(phase, p, tile);
+            const u64 bytes = LINES ? ~0ull : left(phase.longest, tile * p.tile, p.tile);
             bool last = false;
             for (u32 slice = 0; !last; slice++) {
                 last = slice + 1 == slices || (slice + 1) * p.slice >= bytes;

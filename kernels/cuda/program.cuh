@@ -8,6 +8,9 @@
 // Steps of a connection's buffer.
 constexpr u32 SLOTS = 8;
 
+// What is left of `whole` bytes from `offset` on, at most `most`.
+__device__ __forceinline__ u64 left(u64 whole, u64 offset, u64 most) { return offset >= whole ? 0 : min(whole - offset, most); }
+
 // Which protocol the kernel is compiled for. Host counterpart: engine/src/fifo.rs.
 enum Protocol { SIMPLE = 0, LL = 1, LL128 = 2 };
 constexpr Protocol PROTOCOL = static_cast<Protocol>(RINGLAB_PROTOCOL);

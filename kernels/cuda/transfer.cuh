@@ -30,7 +30,7 @@ struct Transfer {
         : operands(prog.operands + m.first_src), factors(p.factors), common_factor(p.factor), in_slot(nullptr), out_slot(nullptr), dst(nullptr),
           others(operands + m.srcs + 1), other_dsts(m.dsts > 1 ? m.dsts - 1 : 0),
           offset(tile * p.tile + cut.begin), within(cut.begin), srcs(m.srcs), misaligned(m.misaligned) {
-        bytes = static_cast<u32>(offset >= m.slice ? 0 : min(m.slice - offset, cut.bytes));
+        bytes = static_cast<u32>(left(m.slice, offset, cut.bytes));
         if (m.recv != NONE) in_slot = slot_of(prog, states, m.recv, p.slot);
         if (m.send != NONE) out_slot = slot_of(prog, states, m.send, p.slot);
         if (m.dsts != 0) dst = const_cast<char*>(at(operands[m.srcs]));
