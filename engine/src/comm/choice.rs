@@ -37,7 +37,7 @@ const SCRATCH_CHUNKS: u32 = 2;
 const KEPT: usize = 4096;
 
 /// Profiles that come with the engine, as JSON: measured on the device in [`crate::tuner::Origin`].
-const BUILT_IN: &[&str] = &[];
+const BUILT_IN: &[&str] = &[include_str!("../../profiles/nvidia-h200.json")];
 
 /// NCCL's algorithms that there is nothing like here.
 const NCCL_ONLY: [&str; 4] = ["CollNetDirect", "CollNetChain", "NVLS", "NVLSTree"];
