@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::error::ContentError;
-use crate::html::is_id;
+use crate::ids::is_id;
 use crate::source::SourceFile;
 use ringlab_engine::text::Lang;
 

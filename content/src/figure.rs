@@ -372,7 +372,7 @@ fn view_width(view_box: &str) -> Option<f64> {
 fn is_theme_colour(value: &str) -> bool {
     let variable = value.strip_prefix("var(--").and_then(|rest| rest.strip_suffix(')'));
     matches!(value, "none" | "currentColor" | "transparent" | "inherit" | "context-stroke" | "context-fill")
-        || variable.is_some_and(crate::html::is_id)
+        || variable.is_some_and(crate::ids::is_id)
         || value.starts_with("url(#")
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::error::ContentError;
-use crate::html::is_id;
+use crate::ids::is_id;
 use crate::source::SourceFile;
 
 /// One term in both languages. Definitions are plain text: they also stand in `title` attributes.

@@ -1,6 +1,12 @@
 //! Course content: types for every consumer, and (feature `render`) the parser, checker and renderer. See README.md and FORMAT.md.
 
+pub mod report;
 pub mod types;
+
+#[cfg(feature = "grade")]
+pub mod bank;
+#[cfg(feature = "grade")]
+pub mod grade;
 
 #[cfg(feature = "render")]
 mod block;
@@ -10,7 +16,7 @@ mod chapter;
 mod citations;
 #[cfg(feature = "render")]
 mod course;
-#[cfg(feature = "render")]
+#[cfg(any(feature = "render", feature = "grade"))]
 mod error;
 #[cfg(feature = "render")]
 mod expr;
@@ -22,13 +28,15 @@ mod glossary;
 pub mod highlight;
 #[cfg(feature = "render")]
 mod html;
+#[cfg(any(feature = "render", feature = "grade"))]
+mod ids;
 #[cfg(feature = "render")]
 mod library;
 #[cfg(feature = "render")]
 mod markdown;
 #[cfg(feature = "render")]
 mod outline;
-#[cfg(feature = "render")]
+#[cfg(any(feature = "render", feature = "grade"))]
 mod source;
 #[cfg(feature = "render")]
 mod words;
@@ -37,7 +45,7 @@ mod words;
 pub use citations::{Citation, check_sources};
 #[cfg(feature = "render")]
 pub use course::ChapterTitle;
-#[cfg(feature = "render")]
+#[cfg(any(feature = "render", feature = "grade"))]
 pub use error::{ContentError, ContentErrors};
 #[cfg(feature = "render")]
 pub use expr::{EvalError, Names, evaluate};

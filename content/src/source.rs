@@ -73,6 +73,7 @@ impl<'a> Fragment<'a> {
         file + (offset - text)
     }
 
+    #[cfg(any(test, feature = "render"))]
     /// A piece of this fragment. The range must lie on character boundaries.
     pub fn slice(&self, range: Range<usize>) -> Fragment<'a> {
         let mut steps = vec![(0, self.file_offset(range.start))];

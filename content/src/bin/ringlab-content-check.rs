@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use ringlab_content::bank::Bank;
 use ringlab_content::{Library, check_sources, highlight};
 
 const USAGE: &str = "\
@@ -77,6 +78,10 @@ fn check(arguments: &Arguments) -> ExitCode {
     if !errors.is_empty() {
         return refuse(&errors);
     }
+    let bank = match Bank::load(&arguments.root) {
+        Ok(bank) => bank,
+        Err(errors) => return refuse(&errors.0),
+    };
     for summary in library.summaries() {
         println!(
             "{} {}: {} min, {} headings, {} formulas, {} figures, {} checked sums, {} quizzes, {} widgets, {} sources, {} terms",
@@ -93,6 +98,8 @@ fn check(arguments: &Arguments) -> ExitCode {
             summary.terms,
         );
     }
+    let samples: usize = bank.questions().map(|question| question.samples.len()).sum();
+    println!("{} of 54 interview questions written, {samples} graded samples", bank.questions().count());
     let cited = library.citations().len();
     println!(
         "{} of {} chapters written, {} terms; {} citations, {} checked in a checkout; no errors ({} ms)",

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::Block;
-use crate::html::is_id;
+use crate::ids::is_id;
 use crate::types::{Quiz, QuizKind, QuizOption};
 
 #[derive(Deserialize)]

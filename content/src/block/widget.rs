@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toml::{Spanned, Value};
 
 use super::Block;
-use crate::html::is_id;
+use crate::ids::is_id;
 use crate::types::Widget;
 
 impl Block<'_, '_> {

@@ -5,7 +5,8 @@ use std::ops::Range;
 use pulldown_cmark::{Alignment, Event, Tag, TagEnd};
 
 use super::{Place, Writer};
-use crate::html::{escape, is_id, label as label_of, push, push_escaped};
+use crate::html::{escape, label as label_of, push, push_escaped};
+use crate::ids::is_id;
 use crate::source::SourceFile;
 use crate::types::TocEntry;
 

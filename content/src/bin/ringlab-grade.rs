@@ -1,0 +1,258 @@
+//! Grades answers with the rubrics of content/interview. See content/README.md.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use ringlab_content::bank::Bank;
+use ringlab_content::grade::agreement;
+use ringlab_content::report::{Grade, Verdict};
+use serde::Deserialize;
+use serde_json::json;
+
+const USAGE: &str = "\
+ringlab-grade [--root DIR] FILE.jsonl [--score] [--explain]
+ringlab-grade [--root DIR] --samples [--explain]
+
+  FILE.jsonl   one answer a line: {\"id\", \"question\", \"lang\", \"answer\"}; one grade a line is printed
+  --score      the file holds reference marks too (\"points\", \"total\", \"fatal\"): print the agreement last
+  --explain    for people instead of programs: every claim with the sentence that earned it, and what the reference gave
+  --samples    grade the rubrics' own samples, those kept aside apart
+
+Exit status 1 when something cannot be read.";
+
+#[derive(Default)]
+struct Arguments {
+    root: PathBuf,
+    file: Option<PathBuf>,
+    score: bool,
+    explain: bool,
+    samples: bool,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    id: String,
+    question: u32,
+    answer: String,
+    #[serde(default)]
+    points: Vec<Reference>,
+    total: Option<u32>,
+    #[serde(default)]
+    fatal: bool,
+}
+
+#[derive(Deserialize)]
+struct Reference {
+    awarded: u32,
+}
+
+fn main() -> ExitCode {
+    let arguments = match parse(std::env::args().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(message) => {
+            eprintln!("{message}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let result = if arguments.samples { samples(&arguments) } else { file(&arguments) };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
+    let mut arguments = Arguments { root: PathBuf::from("."), ..Arguments::default() };
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--root" => arguments.root = words.next().ok_or("--root needs a folder")?.into(),
+            "--score" => arguments.score = true,
+            "--explain" => arguments.explain = true,
+            "--samples" => arguments.samples = true,
+            other if other.starts_with("--") => return Err(format!("there is no option `{other}`")),
+            other => arguments.file = Some(other.into()),
+        }
+    }
+    if arguments.samples == arguments.file.is_some() {
+        return Err("give a file of answers, or --samples".to_owned());
+    }
+    Ok(arguments)
+}
+
+/// Counts of the question "is there a fatal error?".
+#[derive(Default)]
+struct FatalCount {
+    wanted: usize,
+    found: usize,
+    sound: usize,
+    accused: usize,
+}
+
+impl FatalCount {
+    fn add(&mut self, wanted: bool, ours: bool) {
+        if wanted {
+            self.wanted += 1;
+            self.found += usize::from(ours);
+        } else {
+            self.sound += 1;
+            self.accused += usize::from(ours);
+        }
+    }
+
+    fn recall(&self) -> f64 {
+        if self.wanted == 0 { 1.0 } else { self.found as f64 / self.wanted as f64 }
+    }
+
+    fn accused(&self) -> f64 {
+        if self.sound == 0 { 0.0 } else { self.accused as f64 / self.sound as f64 }
+    }
+}
+
+fn file(arguments: &Arguments) -> Result<(), String> {
+    let bank = Bank::load(&arguments.root).map_err(|errors| errors.to_string())?;
+    let path = arguments.file.clone().unwrap_or_default();
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    let (mut pairs, mut fatal) = (Vec::new(), FatalCount::default());
+    let mut out = std::io::stdout().lock();
+    let mut say =
+        |line: String| writeln!(out, "{line}").map_err(|error| format!("cannot write the grades: {error}"));
+    for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let place = || format!("{}:{}", path.display(), n + 1);
+        let line: Line = serde_json::from_str(line).map_err(|error| format!("{}: {error}", place()))?;
+        let question = bank
+            .question(line.question)
+            .ok_or_else(|| format!("{}: question {} is not written yet", place(), line.question))?;
+        let grade = question.grade(&line.answer);
+        if arguments.explain {
+            let reference: Vec<u32> = line.points.iter().map(|point| point.awarded).collect();
+            say(explain(&line.id, &grade, line.total, &reference, line.fatal))?;
+        } else {
+            say(json_line(&line, &grade).to_string())?;
+        }
+        if arguments.score {
+            let total = line.total.ok_or_else(|| format!("{}: --score needs `total`", place()))?;
+            pairs.push((grade.total, total));
+            fatal.add(line.fatal, !grade.fatal.is_empty());
+        }
+    }
+    if arguments.score {
+        say(score_line(&pairs, &fatal))?;
+    }
+    Ok(())
+}
+
+fn score_line(pairs: &[(u32, u32)], fatal: &FatalCount) -> String {
+    let agreement = agreement(pairs);
+    format!(
+        "kappa {:.3}  mae {:.3}  fatal-recall {:.3}  false-fatal {:.3}  n {}",
+        agreement.kappa,
+        agreement.mae,
+        fatal.recall(),
+        fatal.accused(),
+        agreement.n
+    )
+}
+
+fn json_line(line: &Line, grade: &Grade) -> serde_json::Value {
+    let points: Vec<serde_json::Value> = grade
+        .points
+        .iter()
+        .map(|point| json!({ "awarded": point.awarded, "max": point.max, "evidence": point.reasons }))
+        .collect();
+    json!({
+        "id": line.id,
+        "question": line.question,
+        "total": grade.total,
+        "fatal": !grade.fatal.is_empty(),
+        "confidence": grade.confidence,
+        "person": grade.person,
+        "points": points,
+        "fatal_errors": grade.fatal,
+        "remarks": grade.remarks,
+        "version": grade.version,
+    })
+}
+
+fn explain(id: &str, grade: &Grade, total: Option<u32>, reference: &[u32], fatal: bool) -> String {
+    let mut out = format!("== {id}: {}", grade.total);
+    if let Some(total) = total {
+        out += &format!(" (reference {total}{})", if fatal { ", fatal" } else { "" });
+    }
+    out += &format!(
+        ", confidence {}{}\n",
+        grade.confidence,
+        if grade.person { ", a person should look" } else { "" }
+    );
+    for (i, point) in grade.points.iter().enumerate() {
+        let wanted = reference.get(i).map_or_else(String::new, |wanted| match *wanted == point.awarded {
+            true => String::new(),
+            false => format!(" <-- reference {wanted}"),
+        });
+        out += &format!("   {}/{} {}{wanted}\n", point.awarded, point.max, point.label.en);
+        for reason in &point.reasons {
+            let sign = match reason.verdict {
+                Verdict::Full => "+",
+                Verdict::Partial => "~",
+                Verdict::Missing => "-",
+                Verdict::Cancelled => "x",
+            };
+            let quotes: Vec<&str> = reason.quotes.iter().map(|quote| quote.text.as_str()).collect();
+            out += &format!("      {sign} {} [{}] {}\n", reason.claim, reason.marks, quotes.join(" ┃ "));
+        }
+    }
+    for remark in grade.fatal.iter().chain(&grade.remarks) {
+        let quote = remark.quote.as_ref().map_or("", |quote| &quote.text);
+        out += &format!("   ! {:?}: {} « {quote} »\n", remark.kind, remark.label.en);
+    }
+    out
+}
+
+fn samples(arguments: &Arguments) -> Result<(), String> {
+    let bank = Bank::load(&arguments.root).map_err(|errors| errors.to_string())?;
+    let started = Instant::now();
+    let mut graded = 0;
+    for held in [false, true] {
+        let (mut pairs, mut fatal) = (Vec::new(), FatalCount::default());
+        let (mut translated, mut near) = (0, 0);
+        for question in bank.questions() {
+            for sample in question.samples.iter().filter(|sample| sample.held == held) {
+                let grade = match sample.follow_up {
+                    None => Some(question.grade(&sample.text)),
+                    Some(n) => question.grade_follow_up(n, &sample.text),
+                };
+                let Some(grade) = grade else { continue };
+                graded += 1;
+                if arguments.explain {
+                    let id = format!("{:02}/{}", question.number, sample.id);
+                    println!("{}", explain(&id, &grade, Some(sample.total()), &sample.points, sample.fatal));
+                }
+                if sample.follow_up.is_none() {
+                    pairs.push((grade.total, sample.total()));
+                    fatal.add(sample.fatal, !grade.fatal.is_empty());
+                }
+                let original =
+                    question.samples.iter().find(|other| Some(&other.id) == sample.translates.as_ref());
+                if let Some(original) = original {
+                    translated += 1;
+                    near += usize::from(
+                        question.grade(&original.text).total.abs_diff(question.grade(&sample.text).total)
+                            <= 1,
+                    );
+                }
+            }
+        }
+        let name = if held { "kept aside" } else { "tuned on" };
+        println!(
+            "samples {name}: {}; translations within 1 mark: {near} of {translated}",
+            score_line(&pairs, &fatal)
+        );
+    }
+    eprintln!("{graded} answers in {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
+    Ok(())
+}

@@ -1,0 +1,424 @@
+//! Where in an answer a pattern holds, and under which negations.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::formula::{Known, Spellings, Unit, Value, solve};
+use super::pattern::{Pattern, Piece};
+use super::polarity::Polarity;
+use super::scan::{self, Found};
+use super::text::{Kind, Text, Token};
+use super::words::{slip, stem};
+
+/// Weight of words between the parts of a sequence, and between neighbours.
+const FAR: usize = 40;
+const NEAR: usize = 6;
+/// Alternatives kept while parts are combined; an answer that repeats a word a thousand times stays cheap.
+const KEPT: usize = 48;
+
+const PARTICLES: &str = "的了着过就也都会才还已要得地把个被所再只";
+const ARTICLES: &[&str] = &[
+    "a", "an", "the", "its", "your", "their", "our", "my", "this", "that", "these", "those", "of", "any",
+    "each",
+];
+
+/// A part of the answer that says what a pattern asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Match {
+    /// Tokens.
+    pub span: Range<usize>,
+    /// Negators that still deny it; none for a plain statement.
+    pub denied: Vec<usize>,
+    /// Negators that a `!` in the pattern asked for.
+    used: Vec<usize>,
+    /// Some of it stands outside of conditions and questions.
+    pub asserted: bool,
+}
+
+/// How far apart the parts of a pattern may stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Window {
+    Clause,
+    #[default]
+    Sentence,
+    /// Two neighbouring sentences.
+    Near,
+    Answer,
+}
+
+pub(crate) type Concepts = BTreeMap<String, Vec<Pattern>>;
+
+/// One answer, ready to be asked.
+#[derive(Debug)]
+pub(crate) struct Matcher<'a> {
+    pub text: &'a Text,
+    pub polarity: Polarity,
+    concepts: &'a Concepts,
+    /// Stems of all words of all patterns: a word that is one of them is no misspelling of another.
+    vocabulary: &'a HashSet<String>,
+    stems: Vec<String>,
+    found: Vec<(Found, Range<usize>)>,
+    memo: RefCell<HashMap<&'a str, Rc<Vec<Match>>>>,
+}
+
+impl<'a> Matcher<'a> {
+    pub fn new(
+        text: &'a Text,
+        concepts: &'a Concepts,
+        vocabulary: &'a HashSet<String>,
+        vars: &Spellings,
+    ) -> Matcher<'a> {
+        let found = scan::find(&text.normal.chars, vars);
+        let found = found.into_iter().map(|found| {
+            let tokens = text.tokens_at(&found.chars);
+            (found, tokens)
+        });
+        Matcher {
+            found: found.collect(),
+            polarity: Polarity::new(text),
+            stems: text.tokens.iter().map(|token| stem(&token.text)).collect(),
+            memo: RefCell::default(),
+            text,
+            concepts,
+            vocabulary,
+        }
+    }
+
+    pub fn windows(&self, window: Window) -> Vec<Range<usize>> {
+        match window {
+            Window::Clause => self.text.clauses.clone(),
+            Window::Sentence => self.text.sentences.clone(),
+            Window::Near if self.text.sentences.len() > 1 => {
+                self.text.sentences.windows(2).map(|pair| pair[0].start..pair[1].end).collect()
+            }
+            Window::Near | Window::Answer => std::iter::once(0..self.text.tokens.len()).collect(),
+        }
+    }
+
+    /// Matches within a range of tokens, denied ones included.
+    pub fn matches(&self, pattern: &'a Pattern, within: &Range<usize>) -> Vec<Match> {
+        match pattern {
+            Pattern::Phrase(pieces) => self.phrase(pieces, within),
+            Pattern::Concept(name) => {
+                let all = self.concept(name);
+                all.iter()
+                    .filter(|m| within.start <= m.span.start && m.span.end <= within.end)
+                    .cloned()
+                    .collect()
+            }
+            Pattern::Value(value) => self.value(value, within),
+            Pattern::Adjacent(parts) => self.ordered(parts, within, NEAR),
+            Pattern::Sequence(parts) => self.ordered(parts, within, FAR),
+            Pattern::All(parts) => self.all(parts, within),
+            Pattern::Any(parts) => {
+                let mut out: Vec<Match> = parts.iter().flat_map(|part| self.matches(part, within)).collect();
+                out.sort_by_key(|m| (m.span.start, m.span.end));
+                out.dedup();
+                out
+            }
+            Pattern::Denied(part) => {
+                let deny = |mut m: Match| {
+                    m.used.append(&mut m.denied);
+                    m
+                };
+                self.matches(part, within).into_iter().filter(|m| !m.denied.is_empty()).map(deny).collect()
+            }
+            Pattern::Either(part) => {
+                let either = |mut m: Match| {
+                    m.used.append(&mut m.denied);
+                    m
+                };
+                self.matches(part, within).into_iter().map(either).collect()
+            }
+            // Only meaningful beside others; `all` treats it.
+            Pattern::Absent(_) => Vec::new(),
+        }
+    }
+
+    fn concept(&self, name: &'a str) -> Rc<Vec<Match>> {
+        if let Some(known) = self.memo.borrow().get(name) {
+            return Rc::clone(known);
+        }
+        let mut out = Vec::new();
+        for pattern in self.concepts.get(name).into_iter().flatten() {
+            match pattern {
+                Pattern::Phrase(pieces) => out.extend(self.phrase(pieces, &(0..self.text.tokens.len()))),
+                pattern => {
+                    for sentence in &self.text.sentences {
+                        out.extend(self.matches(pattern, sentence));
+                    }
+                }
+            }
+        }
+        out.sort_by_key(|m: &Match| (m.span.start, m.span.end));
+        out.dedup();
+        let out = Rc::new(out);
+        self.memo.borrow_mut().insert(name, Rc::clone(&out));
+        out
+    }
+
+    fn plain(&self, span: Range<usize>) -> Match {
+        Match {
+            denied: self.polarity.denying(&span),
+            used: Vec::new(),
+            asserted: !self.polarity.is_supposed(span.start),
+            span,
+        }
+    }
+
+    fn phrase(&self, pieces: &[Piece], within: &Range<usize>) -> Vec<Match> {
+        let mut out = Vec::new();
+        for at in within.clone() {
+            let Some(end) = self.phrase_at(pieces, at, true) else { continue };
+            if end > within.end {
+                continue;
+            }
+            let (first, last) = (&self.text.tokens[at], &self.text.tokens[end - 1]);
+            let whole = if pieces.len() == 1 { first.begins && last.ends } else { first.begins || last.ends };
+            if whole {
+                out.push(self.plain(at..end));
+            }
+        }
+        out
+    }
+
+    /// Where the phrase that begins at token `at` ends.
+    fn phrase_at(&self, pieces: &[Piece], at: usize, first: bool) -> Option<usize> {
+        let Some(piece) = pieces.first() else { return Some(at) };
+        let token = self.text.tokens.get(at)?;
+        if piece.kind == Kind::Han {
+            if token.kind == Kind::Han && token.text == piece.text {
+                let end = self.phrase_at(&pieces[1..], at + 1, false);
+                if end.is_some() {
+                    return end;
+                }
+            }
+            let skip = !first && token.kind == Kind::Han && PARTICLES.contains(&token.text);
+            return if skip { self.phrase_at_strict(pieces, at + 1) } else { None };
+        }
+        if token.kind == Kind::Han {
+            return None;
+        }
+        if self.same(piece, at)
+            && let Some(end) = self.phrase_at(&pieces[1..], at + 1, false)
+        {
+            return Some(end);
+        }
+        self.joined(pieces, at).or_else(|| {
+            let skip = !first && ARTICLES.contains(&token.text.as_str());
+            if skip { self.phrase_at_strict(pieces, at + 1) } else { None }
+        })
+    }
+
+    /// As `phrase_at`, after a word was skipped: not a second one.
+    fn phrase_at_strict(&self, pieces: &[Piece], at: usize) -> Option<usize> {
+        let (piece, token) = (pieces.first()?, self.text.tokens.get(at)?);
+        let here = if piece.kind == Kind::Han { token.text == piece.text } else { self.same(piece, at) };
+        if here { self.phrase_at(&pieces[1..], at + 1, false) } else { None }
+    }
+
+    fn same(&self, piece: &Piece, at: usize) -> bool {
+        let token = &self.text.tokens[at];
+        if token.kind != piece.kind {
+            return false;
+        }
+        match piece.kind {
+            Kind::Number => token.text == piece.text,
+            _ if piece.prefix => token.text.starts_with(&piece.text),
+            _ => {
+                let mine = &self.stems[at];
+                *mine == piece.stem
+                    || token.text == piece.text
+                    || (!self.vocabulary.contains(mine)
+                        && (slip(mine, &piece.stem) || slip(&token.text, &piece.text)))
+            }
+        }
+    }
+
+    /// `allreduce`, `all reduce`, `AllReduce`: pieces or tokens written together.
+    fn joined(&self, pieces: &[Piece], at: usize) -> Option<usize> {
+        let tokens = &self.text.tokens;
+        let latin = |token: &Token| token.kind != Kind::Han;
+        let mut text = tokens[at].text.clone();
+        for (n, token) in tokens.iter().enumerate().skip(at + 1).take(3) {
+            if !latin(token) {
+                break;
+            }
+            text.push_str(&token.text);
+            if text.len() > pieces[0].text.len() + 2 {
+                break;
+            }
+            if stem(&text) == pieces[0].stem
+                && let Some(end) = self.phrase_at(&pieces[1..], n + 1, false)
+            {
+                return Some(end);
+            }
+        }
+        let mut word = pieces[0].text.clone();
+        for (n, piece) in pieces.iter().enumerate().skip(1).take(3) {
+            if piece.kind == Kind::Han || word.len() > tokens[at].text.len() {
+                break;
+            }
+            word.push_str(&piece.text);
+            if stem(&word) == self.stems[at]
+                && let Some(end) = self.phrase_at(&pieces[n + 1..], at + 1, false)
+            {
+                return Some(end);
+            }
+        }
+        None
+    }
+
+    fn ordered(&self, parts: &'a [Pattern], within: &Range<usize>, far: usize) -> Vec<Match> {
+        let mut partial: Option<Vec<Match>> = None;
+        for part in parts {
+            if let Pattern::Absent(_) = part {
+                continue;
+            }
+            let next = self.matches(part, within);
+            partial = Some(match partial {
+                None => next,
+                Some(before) => {
+                    let mut out = Vec::new();
+                    for a in &before {
+                        for b in next.iter().filter(|b| b.span.start >= a.span.end) {
+                            if self.text.weight(a.span.end..b.span.start) <= far {
+                                out.push(join(a, b));
+                            }
+                        }
+                    }
+                    keep(out)
+                }
+            });
+        }
+        partial.map(|list| list.into_iter().map(settle).collect()).unwrap_or_default()
+    }
+
+    fn all(&self, parts: &'a [Pattern], within: &Range<usize>) -> Vec<Match> {
+        let mut partial: Option<Vec<Match>> = None;
+        for part in parts {
+            if let Pattern::Absent(inner) = part {
+                if self.matches(inner, within).iter().any(|m| m.denied.is_empty()) {
+                    return Vec::new();
+                }
+                continue;
+            }
+            let next = self.matches(part, within);
+            if next.is_empty() {
+                return next;
+            }
+            partial = Some(match partial {
+                None => next,
+                Some(before) => keep(before.iter().flat_map(|a| next.iter().map(|b| join(a, b))).collect()),
+            });
+        }
+        partial.map(|list| list.into_iter().map(settle).collect()).unwrap_or_default()
+    }
+
+    fn value(&self, value: &'a Value, within: &Range<usize>) -> Vec<Match> {
+        let inside = |tokens: &Range<usize>| within.start <= tokens.start && tokens.end <= within.end;
+        let here =
+            self.found.iter().enumerate().filter(|(_, (_, tokens))| inside(tokens) && !tokens.is_empty());
+        let plain = |tokens: &Range<usize>| self.plain(tokens.clone());
+        match value {
+            Value::Number(number, unit) => here
+                .filter(|(_, (found, _))| found.expr.holds_number(*number, *unit))
+                .map(|(_, (_, tokens))| plain(tokens))
+                .collect(),
+            Value::Formula(wanted) => here
+                .filter(|(_, (found, _))| found.expr.holds(wanted))
+                .map(|(_, (_, tokens))| plain(tokens))
+                .collect(),
+            Value::Relation(left, right) => {
+                let mut known: Vec<Known> = Vec::new();
+                for (source, (found, _)) in here {
+                    collect(&found.expr, source, &mut known);
+                }
+                for (word, value) in [
+                    ("bf16", 2.0),
+                    ("fp16", 2.0),
+                    ("half", 2.0),
+                    ("float16", 2.0),
+                    ("bfloat16", 2.0),
+                    ("fp32", 4.0),
+                    ("fp8", 1.0),
+                ] {
+                    if self.text.tokens[within.clone()].iter().any(|token| token.text == word) {
+                        known.push(Known { value, unit: None, source: usize::MAX });
+                    }
+                }
+                known.truncate(24);
+                let Some(sources) = solve(left, right, &known) else { return Vec::new() };
+                let spans: Vec<&Range<usize>> =
+                    sources.iter().filter_map(|s| self.found.get(*s)).map(|(_, t)| t).collect();
+                let start = spans.iter().map(|span| span.start).min();
+                let end = spans.iter().map(|span| span.end).max();
+                match (start, end) {
+                    // Arithmetic is not denied by a word before it: 不是 7 倍，是 1.75 倍.
+                    (Some(start), Some(end)) => {
+                        vec![Match { span: start..end, denied: Vec::new(), used: Vec::new(), asserted: true }]
+                    }
+                    _ => Vec::new(),
+                }
+            }
+        }
+    }
+}
+
+/// The numbers in an expression: its own value and its parts'.
+fn collect(expr: &super::formula::Expr, source: usize, known: &mut Vec<Known>) {
+    use super::formula::Expr;
+    let mut push = |value: f64, unit: Option<Unit>| {
+        let new = Known { value, unit, source };
+        if !known.contains(&new) {
+            known.push(new);
+        }
+    };
+    match expr {
+        Expr::Number(value, unit) => push(*value, *unit),
+        Expr::Sum(parts) | Expr::Product(parts) => {
+            if let Some(value) = expr.constant() {
+                push(value, None);
+            }
+            parts.iter().for_each(|part| collect(part, source, known));
+        }
+        Expr::Minus(part) | Expr::Inverse(part) | Expr::Log(part) => collect(part, source, known),
+        Expr::Power(..) | Expr::Name(_) => {
+            if let Some(value) = expr.constant() {
+                push(value, None);
+            }
+        }
+    }
+}
+
+fn join(a: &Match, b: &Match) -> Match {
+    let merge = |a: &[usize], b: &[usize]| {
+        let mut out = a.to_vec();
+        out.extend(b.iter().filter(|n| !a.contains(n)));
+        out
+    };
+    Match {
+        span: a.span.start.min(b.span.start)..a.span.end.max(b.span.end),
+        denied: merge(&a.denied, &b.denied),
+        used: merge(&a.used, &b.used),
+        asserted: a.asserted || b.asserted,
+    }
+}
+
+/// A negator that a part asked for does not deny the others: "it is not so that returning means completion" denies completion.
+fn settle(mut m: Match) -> Match {
+    m.denied.retain(|negator| !m.used.contains(negator));
+    m
+}
+
+/// The best few: not denied, short.
+fn keep(mut list: Vec<Match>) -> Vec<Match> {
+    list.sort_by_key(|m| {
+        (m.denied.iter().filter(|n| !m.used.contains(n)).count(), !m.asserted, m.span.len(), m.span.start)
+    });
+    list.dedup();
+    list.truncate(KEPT);
+    list
+}

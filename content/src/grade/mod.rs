@@ -1,0 +1,21 @@
+//! The deterministic grader: an answer and a rubric in, an argument for every mark out. DESIGN §8, layer 1; README.md says how it reads.
+//!
+//! Pure: no clock, no randomness, no network; the same answer has the same grade. It knows nothing of candidates or sessions.
+
+mod formula;
+mod kappa;
+mod matching;
+mod normal;
+mod pattern;
+mod polarity;
+pub(crate) mod read;
+pub(crate) mod rubric;
+mod scan;
+mod score;
+mod shape;
+mod text;
+mod words;
+
+pub use kappa::{Agreement, agreement};
+pub use rubric::Rubric;
+pub use score::{grade, grade_follow_up};

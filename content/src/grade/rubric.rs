@@ -1,0 +1,70 @@
+//! How a question is graded, compiled: what `read` makes of `rubric.toml` and the shared `lexicon.toml`.
+
+use std::collections::HashSet;
+
+use super::formula::Spellings;
+use super::matching::{Concepts, Window};
+use super::pattern::Pattern;
+use crate::report::Label;
+
+/// Synonyms and spellings that all questions share.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Lexicon {
+    pub concepts: Concepts,
+    pub vars: Spellings,
+    /// The file, for the version of the rubrics that use it.
+    pub text: String,
+}
+
+/// How one question is graded.
+#[derive(Debug)]
+pub struct Rubric {
+    /// Content hash of this rubric and the lexicon.
+    pub version: String,
+    /// Chapters to study, by number.
+    pub chapters: Vec<u32>,
+    pub(crate) points: Vec<Point>,
+    pub(crate) fatal: Vec<Fatal>,
+    pub(crate) follow_ups: Vec<Vec<Point>>,
+    pub(crate) concepts: Concepts,
+    pub(crate) vars: Spellings,
+    pub(crate) vocabulary: HashSet<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Point {
+    pub label: Label,
+    pub max: u32,
+    pub claims: Vec<Claim>,
+    pub contradictions: Vec<Statement>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pub id: String,
+    pub label: Label,
+    pub marks: f32,
+    pub window: Window,
+    pub when: Vec<Pattern>,
+    pub part: Vec<Pattern>,
+    pub unless: Vec<Pattern>,
+    /// Instead of `when`: things to name, and the marks for naming so many of them.
+    pub items: Vec<Pattern>,
+    pub scale: Vec<f32>,
+}
+
+/// Something an answer may state as a whole.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub label: Label,
+    pub window: Window,
+    pub when: Vec<Pattern>,
+    pub unless: Vec<Pattern>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fatal {
+    pub statement: Statement,
+    /// Points (from 0) that earn nothing because of it.
+    pub zero: Vec<usize>,
+}

@@ -1,0 +1,271 @@
+//! From matches to marks, with the reasons.
+
+use std::ops::Range;
+
+use super::matching::{Match, Matcher, Window};
+use super::pattern::Pattern;
+use super::rubric::{Claim, Point, Rubric, Statement};
+use super::shape::{Blocked, blocked};
+use super::text::Text;
+use crate::report::{Grade, Label, PointGrade, Quote, Reason, Remark, RemarkKind, Verdict};
+
+/// A question with a fatal error earns no more than this.
+const FATAL_CAP: u32 = 2;
+/// A list of keywords earns no more than this.
+const KEYWORD_CAP: u32 = 1;
+/// Longer answers are read to here; nobody writes as much in an interview.
+const MAX_BYTES: usize = 64 << 10;
+/// Below this a person should look.
+const SURE: f32 = 0.6;
+
+/// Grades an answer. `prompts` are the question's texts in the languages it is asked in: repeating them earns nothing.
+pub fn grade(rubric: &Rubric, prompts: &[&str], answer: &str) -> Grade {
+    run(rubric, &rubric.points, true, prompts, answer)
+}
+
+/// Grades the answer to a follow-up, counted from 0. `None` when the question has no such follow-up.
+pub fn grade_follow_up(rubric: &Rubric, follow_up: usize, prompts: &[&str], answer: &str) -> Option<Grade> {
+    Some(run(rubric, rubric.follow_ups.get(follow_up)?, false, prompts, answer))
+}
+
+fn run(rubric: &Rubric, points: &[Point], with_fatal: bool, prompts: &[&str], answer: &str) -> Grade {
+    let text = Text::new(head(answer));
+    let prompts: Vec<Text> = prompts.iter().map(|prompt| Text::new(prompt)).collect();
+    let blocked = blocked(&text, &prompts);
+    let matcher = Matcher::new(&text, &rubric.concepts, &rubric.vocabulary, &rubric.vars);
+    let reader = Reader { matcher: &matcher, blocked: &blocked, answer };
+
+    let mut grades: Vec<PointGrade> = points.iter().map(|point| reader.point(point)).collect();
+    let mut fatal = Vec::new();
+    if with_fatal {
+        for error in &rubric.fatal {
+            let Some(quote) = reader.states(&error.statement) else { continue };
+            fatal.push(Remark {
+                kind: RemarkKind::Fatal,
+                label: error.statement.label.clone(),
+                quote: Some(quote),
+            });
+            for point in &error.zero {
+                grades[*point].awarded = 0;
+            }
+        }
+    }
+    let mut remarks = reader.remarks(&text);
+    let earned: u32 = grades.iter().map(|point| point.awarded).sum();
+    let mut total = earned;
+    if !fatal.is_empty() {
+        total = total.min(FATAL_CAP);
+    }
+    if reader.share(&text, Blocked::Keywords) > 0.6 {
+        total = total.min(KEYWORD_CAP);
+    }
+    if earned == 0 && fatal.is_empty() && remarks.is_empty() && text.weight(0..text.tokens.len()) > 40 {
+        remarks.push(remark(RemarkKind::OffTopic, None));
+    }
+    let confidence = reader.confidence(&text, &grades, !fatal.is_empty());
+    Grade {
+        version: rubric.version.clone(),
+        total,
+        max: points.iter().map(|point| point.max).sum(),
+        points: grades,
+        fatal,
+        remarks,
+        confidence,
+        person: confidence < SURE,
+    }
+}
+
+fn head(answer: &str) -> &str {
+    let mut end = answer.len().min(MAX_BYTES);
+    while !answer.is_char_boundary(end) {
+        end -= 1;
+    }
+    &answer[..end]
+}
+
+fn remark(kind: RemarkKind, quote: Option<Quote>) -> Remark {
+    let (zh, en) = match kind {
+        RemarkKind::Fatal => ("根本性错误", "a basic error"),
+        RemarkKind::Keywords => {
+            ("只列关键词、没有论断，不计分", "a list of keywords without a claim earns nothing")
+        }
+        RemarkKind::Echo => ("复述题目，不计分", "repeating the question earns nothing"),
+        RemarkKind::Instruction => ("写给评分者的话，已忽略", "words to the grader were ignored"),
+        RemarkKind::OffTopic => {
+            ("没有找到与本题要点有关的论断", "no claim that belongs to this question was found")
+        }
+        RemarkKind::Contradiction => ("前后矛盾", "contradicts itself"),
+    };
+    Remark { kind, label: Label { zh: zh.to_owned(), en: en.to_owned() }, quote }
+}
+
+struct Reader<'a> {
+    matcher: &'a Matcher<'a>,
+    blocked: &'a [Option<Blocked>],
+    answer: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    fn point(&self, point: &'a Point) -> PointGrade {
+        let mut reasons: Vec<Reason> = point.claims.iter().map(|claim| self.claim(claim)).collect();
+        let sum: f32 = reasons.iter().map(|reason| reason.marks).sum();
+        let mut awarded = (sum.floor() as u32).min(point.max);
+        for contradiction in &point.contradictions {
+            let Some(quote) = self.states(contradiction) else { continue };
+            awarded = 0;
+            for reason in reasons.iter_mut().filter(|reason| reason.marks > 0.0) {
+                reason.verdict = Verdict::Cancelled;
+                reason.marks = 0.0;
+            }
+            let label = contradiction.label.clone();
+            reasons.push(Reason {
+                claim: "contradiction".to_owned(),
+                label,
+                verdict: Verdict::Cancelled,
+                marks: 0.0,
+                quotes: vec![quote],
+            });
+        }
+        PointGrade { label: point.label.clone(), max: point.max, awarded, reasons }
+    }
+
+    fn claim(&self, claim: &'a Claim) -> Reason {
+        let reason = |verdict, marks, quotes| Reason {
+            claim: claim.id.clone(),
+            label: claim.label.clone(),
+            verdict,
+            marks,
+            quotes,
+        };
+        if let Some(found) = self.first(&claim.unless, claim.window, false) {
+            return reason(Verdict::Cancelled, 0.0, vec![self.quote(&found.span)]);
+        }
+        if !claim.items.is_empty() {
+            // To name things is what such a claim asks for, so a list of them counts.
+            let named: Vec<Quote> = claim
+                .items
+                .iter()
+                .filter_map(|item| self.first(std::slice::from_ref(item), claim.window, true))
+                .map(|found| self.quote(&found.span))
+                .collect();
+            let marks = claim.scale.get(named.len()).copied().unwrap_or(0.0);
+            let verdict = match marks {
+                m if m <= 0.0 => Verdict::Missing,
+                m if m < claim.marks => Verdict::Partial,
+                _ => Verdict::Full,
+            };
+            return reason(verdict, marks, named);
+        }
+        if let Some(found) = self.first(&claim.when, claim.window, false) {
+            return reason(Verdict::Full, claim.marks, vec![self.quote(&found.span)]);
+        }
+        if let Some(found) = self.first(&claim.part, claim.window, false) {
+            return reason(Verdict::Partial, claim.marks / 2.0, vec![self.quote(&found.span)]);
+        }
+        reason(Verdict::Missing, 0.0, Vec::new())
+    }
+
+    fn states(&self, statement: &'a Statement) -> Option<Quote> {
+        if self.first(&statement.unless, statement.window, false).is_some() {
+            return None;
+        }
+        self.first(&statement.when, statement.window, false).map(|found| self.quote(&found.span))
+    }
+
+    /// The first plain statement of one of these patterns.
+    fn first(&self, patterns: &'a [Pattern], window: Window, lists: bool) -> Option<Match> {
+        let windows = self.matcher.windows(window);
+        for pattern in patterns {
+            for window in &windows {
+                let found = self.matcher.matches(pattern, window).into_iter().find(|found| {
+                    found.denied.is_empty() && found.asserted && self.counts(&found.span, lists)
+                });
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        None
+    }
+
+    fn counts(&self, span: &Range<usize>, lists: bool) -> bool {
+        let sentences = &self.matcher.text.sentences;
+        let first = Text::index_in(sentences, span.start);
+        let last = Text::index_in(sentences, span.end.saturating_sub(1).max(span.start));
+        (first..=last).any(|i| match self.blocked.get(i).copied().flatten() {
+            None => true,
+            Some(Blocked::Keywords) => lists,
+            Some(Blocked::Echo | Blocked::Instruction) => false,
+        })
+    }
+
+    /// The clause or clauses around a match.
+    fn quote(&self, span: &Range<usize>) -> Quote {
+        let text = self.matcher.text;
+        let start = text.clause_of(span.start).start;
+        let end = text.clause_of(span.end.saturating_sub(1).max(span.start)).end;
+        let bytes = text.bytes(&(start..end));
+        Quote {
+            start: bytes.start,
+            end: bytes.end,
+            text: self.answer.get(bytes).unwrap_or_default().to_owned(),
+        }
+    }
+
+    fn remarks(&self, text: &Text) -> Vec<Remark> {
+        let kinds = text.sentences.iter().zip(self.blocked).filter_map(|(sentence, blocked)| {
+            let kind = match (*blocked)? {
+                Blocked::Keywords => RemarkKind::Keywords,
+                Blocked::Echo => RemarkKind::Echo,
+                Blocked::Instruction => RemarkKind::Instruction,
+            };
+            Some(remark(kind, Some(self.quote(sentence))))
+        });
+        kinds.collect()
+    }
+
+    /// Part of the answer's weight in sentences set aside for this reason.
+    fn share(&self, text: &Text, reason: Blocked) -> f32 {
+        let all = text.weight(0..text.tokens.len());
+        let aside: usize = text
+            .sentences
+            .iter()
+            .zip(self.blocked)
+            .filter(|(_, blocked)| **blocked == Some(reason))
+            .map(|(sentence, _)| text.weight(sentence.clone()))
+            .sum();
+        if all == 0 { 0.0 } else { aside as f32 / all as f32 }
+    }
+
+    /// High where most of the text is accounted for; low where much was said and little understood, or where it contradicts itself.
+    fn confidence(&self, text: &Text, grades: &[PointGrade], fatal: bool) -> f32 {
+        if text.is_empty() {
+            return 0.99;
+        }
+        let quoted = |sentence: &Range<usize>| {
+            let bytes = text.bytes(sentence);
+            grades
+                .iter()
+                .flat_map(|point| &point.reasons)
+                .flat_map(|reason| &reason.quotes)
+                .any(|quote| quote.start < bytes.end && bytes.start < quote.end)
+        };
+        let (mut all, mut known) = (0, 0);
+        for (sentence, blocked) in text.sentences.iter().zip(self.blocked) {
+            let weight = text.weight(sentence.clone());
+            all += weight;
+            known += if blocked.is_some() || quoted(sentence) { weight } else { 0 };
+        }
+        let unknown = 1.0 - known as f32 / all.max(1) as f32;
+        let earned: u32 = grades.iter().map(|point| point.awarded).sum();
+        let max: u32 = grades.iter().map(|point| point.max).sum();
+        let lost = 1.0 - earned as f32 / max.max(1) as f32;
+        let cancelled =
+            grades.iter().flat_map(|point| &point.reasons).any(|reason| reason.verdict == Verdict::Cancelled);
+        let long = (all as f32 / 120.0).min(1.0);
+        let mut confidence = 0.95 - 0.5 * unknown * lost * long;
+        confidence -= if cancelled { 0.15 } else { 0.0 };
+        confidence -= if fatal { 0.1 } else { 0.0 };
+        (confidence * 100.0).round() / 100.0
+    }
+}
