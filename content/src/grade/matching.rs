@@ -10,7 +10,7 @@ use super::pattern::{Pattern, Piece};
 use super::polarity::Polarity;
 use super::scan::{self, Found};
 use super::text::{Kind, Text, Token};
-use super::words::{slip, stem};
+use super::words::{ordinary, slip, stem};
 
 /// Weight of words between the parts of a sequence, and between neighbours.
 const FAR: usize = 40;
@@ -232,6 +232,7 @@ impl<'a> Matcher<'a> {
                 *mine == piece.stem
                     || token.text == piece.text
                     || (!self.vocabulary.contains(mine)
+                        && !ordinary(&token.text)
                         && (slip(mine, &piece.stem) || slip(&token.text, &piece.text)))
             }
         }

@@ -240,6 +240,9 @@ const TURN: &[&str] = &[
 const ASKED: &[&str] = &["是否", "是不是", "能否", "会不会", "有没有", "whether"];
 const SUPPOSED: &[&str] = &["如果", "假如", "假设", "倘若", "要是", "若", "若是", "if"];
 
+/// Words that begin what follows from a condition.
+const CONSEQUENT: &[&str] = &["then", "you", "we", "i", "就", "则", "那么", "那就", "便"];
+
 impl Polarity {
     pub fn new(text: &Text) -> Polarity {
         let tokens = &text.tokens;
@@ -267,7 +270,14 @@ impl Polarity {
                 at += length;
             } else if let Some(length) = longest(tokens, at, SUPPOSED) {
                 let would = find(tokens, at..sentence.end, &["would"]).is_some();
-                out.supposed.push(at..if would { sentence.end } else { clause.end });
+                let end = if would {
+                    sentence.end
+                } else {
+                    // "if M/B is small you are latency bound": no comma before what follows.
+                    let follows = (at + length + 2).min(clause.end)..clause.end;
+                    find(tokens, follows, CONSEQUENT).unwrap_or(clause.end)
+                };
+                out.supposed.push(at..end);
                 at += length;
             } else {
                 at += 1;

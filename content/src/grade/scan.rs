@@ -28,7 +28,7 @@ pub(crate) fn find(chars: &[char], spellings: &Spellings) -> Vec<Found> {
         match scanner.expression() {
             Some(expr) => {
                 let end = scanner.at;
-                if !matches!(expr, Expr::Name(_)) {
+                if !matches!(expr, Expr::Name(_)) || names_alone(&chars[at..end]) {
                     found.push(Found { expr, chars: at..end });
                 }
                 at = end.max(at + 1);
@@ -37,6 +37,14 @@ pub(crate) fn find(chars: &[char], spellings: &Spellings) -> Vec<Found> {
         }
     }
     found
+}
+
+/// Whether a name without a formula around it is meant as one: M and α, but not the article `a`.
+fn names_alone(written: &[char]) -> bool {
+    match written {
+        [only] => !only.is_ascii_lowercase() && *only != 'I' && *only != 'A',
+        _ => true,
+    }
 }
 
 const UNITS: &[(&str, f64, Unit)] = &[

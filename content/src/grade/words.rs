@@ -44,6 +44,22 @@ pub(crate) fn stem(word: &str) -> String {
     stem
 }
 
+/// Ordinary words one letter away from words of the field (decide and decode, caller and called): no slips of the finger.
+const ORDINARY: &[&str] = &[
+    "decide", "decided", "decides", "latter", "caller", "called", "quiet", "quite", "though", "through",
+    "thought", "their", "there", "these", "those", "where", "which", "while", "would", "could", "should",
+    "about", "after", "first", "later", "other", "place", "point", "right", "round", "sound", "still",
+    "think", "thing", "under", "using", "value", "whole", "world", "write", "wrote", "broad", "board",
+    "coast", "close", "choice", "chance", "change", "charge", "matter", "master", "faster", "slower",
+    "shower", "counts", "course", "source", "across", "access", "except", "expect", "accept", "effect",
+    "affect", "desire", "device", "remove", "remote", "rather", "gather", "bother",
+];
+
+/// Whether this is a word that people mean when they write it.
+pub(crate) fn ordinary(word: &str) -> bool {
+    ORDINARY.contains(&word)
+}
+
 /// Whether two words of five letters or more differ by one insertion, deletion, change or swap of neighbours. The first letters agree:
 /// `async` and `sync` are different words.
 pub(crate) fn slip(a: &str, b: &str) -> bool {
@@ -78,6 +94,11 @@ mod tests {
             assert_eq!(stem(a), stem(b), "{a} {b}");
         }
         assert_ne!(stem("async"), stem("sync"));
+    }
+
+    #[test]
+    fn an_ordinary_word_is_no_slip() {
+        assert!(slip("decide", "decode") && ordinary("decide") && !ordinary("decod"));
     }
 
     #[test]
