@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use ringlab_content::bank::Bank;
+use ringlab_content::bank::{Bank, Question};
 use ringlab_content::grade::agreement;
 use ringlab_content::report::{Grade, Verdict};
 use serde::Deserialize;
@@ -13,12 +13,13 @@ use serde_json::json;
 
 const USAGE: &str = "\
 ringlab-grade [--root DIR] FILE.jsonl [--score] [--explain]
-ringlab-grade [--root DIR] --samples [--explain]
+ringlab-grade [--root DIR] --samples [--question N] [--explain]
 
   FILE.jsonl   one answer a line: {\"id\", \"question\", \"lang\", \"answer\"}; one grade a line is printed
   --score      the file holds reference marks too (\"points\", \"total\", \"fatal\"): print the agreement last
   --explain    for people instead of programs: every claim with the sentence that earned it, and what the reference gave
   --samples    grade the rubrics' own samples, those kept aside apart
+  --question   only the samples of this question
 
 Exit status 1 when something cannot be read.";
 
@@ -29,6 +30,7 @@ struct Arguments {
     score: bool,
     explain: bool,
     samples: bool,
+    question: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +73,10 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--root" => arguments.root = words.next().ok_or("--root needs a folder")?.into(),
+            "--question" => {
+                let number = words.next().and_then(|word| word.parse().ok());
+                arguments.question = Some(number.ok_or("--question needs a number")?);
+            }
             "--score" => arguments.score = true,
             "--explain" => arguments.explain = true,
             "--samples" => arguments.samples = true,
@@ -220,7 +226,8 @@ fn samples(arguments: &Arguments) -> Result<(), String> {
     for held in [false, true] {
         let (mut pairs, mut fatal) = (Vec::new(), FatalCount::default());
         let (mut translated, mut near) = (0, 0);
-        for question in bank.questions() {
+        let wanted = |it: &&Question| arguments.question.is_none_or(|n| n == it.number);
+        for question in bank.questions().filter(wanted) {
             for sample in question.samples.iter().filter(|sample| sample.held == held) {
                 let grade = match sample.follow_up {
                     None => Some(question.grade(&sample.text)),
