@@ -31,7 +31,7 @@ pub(crate) struct Match {
     pub span: Range<usize>,
     /// Negators that still deny it; none for a plain statement.
     pub denied: Vec<usize>,
-    /// Negators that a `!` in the pattern asked for.
+    /// Negators that a `!` in the pattern asked for, or that it spells itself.
     used: Vec<usize>,
     /// Some of it stands outside of conditions and questions.
     pub asserted: bool,
@@ -137,6 +137,11 @@ impl<'a> Matcher<'a> {
         }
     }
 
+    /// Whether a match is a statement. What only a verb denies (省掉, `skips`) is spoken of, which does unless one must be sure.
+    pub fn stated(&self, found: &Match, surely: bool) -> bool {
+        found.asserted && (found.denied.is_empty() || (!surely && self.polarity.soft(&found.denied)))
+    }
+
     fn concept(&self, name: &'a str) -> Rc<Vec<Match>> {
         if let Some(known) = self.memo.borrow().get(name) {
             return Rc::clone(known);
@@ -162,7 +167,7 @@ impl<'a> Matcher<'a> {
     fn plain(&self, span: Range<usize>) -> Match {
         Match {
             denied: self.polarity.denying(&span),
-            used: Vec::new(),
+            used: self.polarity.spelled(&span),
             asserted: !self.polarity.is_supposed(span.start),
             span,
         }

@@ -137,15 +137,14 @@ impl<'a> Reader<'a> {
             marks,
             quotes,
         };
-        if let Some(found) = self.first(&claim.unless, claim.window, false) {
+        if let Some(found) = self.first(&claim.unless, claim.window, true) {
             return reason(Verdict::Cancelled, 0.0, vec![self.quote(&found.span)]);
         }
         if !claim.items.is_empty() {
-            // To name things is what such a claim asks for, so a list of them counts.
             let named: Vec<Quote> = claim
                 .items
                 .iter()
-                .filter_map(|item| self.first(std::slice::from_ref(item), claim.window, true))
+                .filter_map(|item| self.first(std::slice::from_ref(item), claim.window, false))
                 .map(|found| self.quote(&found.span))
                 .collect();
             let marks = claim.scale.get(named.len()).copied().unwrap_or(0.0);
@@ -166,20 +165,22 @@ impl<'a> Reader<'a> {
     }
 
     fn states(&self, statement: &'a Statement) -> Option<Quote> {
-        if self.first(&statement.unless, statement.window, false).is_some() {
+        if self.first(&statement.unless, statement.window, true).is_some() {
             return None;
         }
-        self.first(&statement.when, statement.window, false).map(|found| self.quote(&found.span))
+        self.first(&statement.when, statement.window, true).map(|found| self.quote(&found.span))
     }
 
-    /// The first plain statement of one of these patterns.
-    fn first(&self, patterns: &'a [Pattern], window: Window, lists: bool) -> Option<Match> {
+    /// The first statement of one of these patterns; `surely` where it takes marks away.
+    fn first(&self, patterns: &'a [Pattern], window: Window, surely: bool) -> Option<Match> {
         let windows = self.matcher.windows(window);
         for pattern in patterns {
             for window in &windows {
-                let found = self.matcher.matches(pattern, window).into_iter().find(|found| {
-                    found.denied.is_empty() && found.asserted && self.counts(&found.span, lists)
-                });
+                let found = self
+                    .matcher
+                    .matches(pattern, window)
+                    .into_iter()
+                    .find(|found| self.matcher.stated(found, surely) && self.counts(&found.span));
                 if found.is_some() {
                     return found;
                 }
@@ -188,15 +189,11 @@ impl<'a> Reader<'a> {
         None
     }
 
-    fn counts(&self, span: &Range<usize>, lists: bool) -> bool {
+    fn counts(&self, span: &Range<usize>) -> bool {
         let sentences = &self.matcher.text.sentences;
         let first = Text::index_in(sentences, span.start);
         let last = Text::index_in(sentences, span.end.saturating_sub(1).max(span.start));
-        (first..=last).any(|i| match self.blocked.get(i).copied().flatten() {
-            None => true,
-            Some(Blocked::Keywords) => lists,
-            Some(Blocked::Echo | Blocked::Instruction) => false,
-        })
+        (first..=last).any(|i| self.blocked.get(i).copied().flatten().is_none())
     }
 
     /// The clause or clauses around a match.

@@ -1,0 +1,271 @@
+//! Which words stand under a negation, in a reported error, in a question or in a condition.
+//!
+//! A negator has a place and a scope, both token ranges. What is matched inside a scope is denied by that negator; two negators cancel.
+
+mod questions;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::ops::Range;
+
+use super::text::{Kind, Text, Token};
+use words::{Phrases, WORDS};
+
+/// One negation: `不` in 不等于, `isn't`, 有人以为, … is a myth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Negator {
+    pub place: Range<usize>,
+    pub scope: Range<usize>,
+    /// A verb that denies what it takes (避免, `skips`): what it takes is denied, and spoken of as well.
+    pub soft: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Polarity {
+    pub negators: Vec<Negator>,
+    /// Token ranges that only ask or suppose: after 是否, `whether`, `if`.
+    pub supposed: Vec<Range<usize>>,
+}
+
+impl Polarity {
+    pub fn new(text: &Text) -> Polarity {
+        let mut reader = Reader { text, tokens: &text.tokens, out: Polarity::default() };
+        reader.questions();
+        let mut at = 0;
+        while at < text.tokens.len() {
+            at = reader.step(at).max(at + 1);
+        }
+        reader.out
+    }
+
+    /// The negators that deny a match; none when two of them cancel.
+    pub fn denying(&self, span: &Range<usize>) -> Vec<usize> {
+        let outside = |place: &Range<usize>| place.end <= span.start || place.start >= span.end;
+        let reach = |i: &usize| {
+            let negator = &self.negators[*i];
+            negator.scope.contains(&span.start) && outside(&negator.place)
+        };
+        let (soft, hard): (Vec<usize>, Vec<usize>) =
+            (0..self.negators.len()).filter(reach).partition(|i| self.negators[*i].soft);
+        match (hard.len() % 2 == 1, soft.len() % 2 == 1) {
+            (true, false) => hard,
+            (false, true) => soft,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The negators whose words are part of a match: a pattern that spells the negation asks for it.
+    pub fn spelled(&self, span: &Range<usize>) -> Vec<usize> {
+        let inside = |place: &Range<usize>| span.start <= place.start && place.end <= span.end;
+        (0..self.negators.len()).filter(|i| inside(&self.negators[*i].place)).collect()
+    }
+
+    /// Whether all of these only deny as a verb does.
+    pub fn soft(&self, negators: &[usize]) -> bool {
+        negators.iter().all(|i| self.negators[*i].soft)
+    }
+
+    pub fn is_supposed(&self, token: usize) -> bool {
+        self.supposed.iter().any(|range| range.contains(&token))
+    }
+}
+
+struct Reader<'a> {
+    text: &'a Text,
+    tokens: &'a [Token],
+    out: Polarity,
+}
+
+impl Reader<'_> {
+    fn longest(&self, at: usize, phrases: &Phrases) -> Option<usize> {
+        phrases.longest(self.tokens, at)
+    }
+
+    fn deny(&mut self, place: Range<usize>, scope: Range<usize>, soft: bool) {
+        self.out.negators.push(Negator { place, scope, soft });
+    }
+
+    fn is(&self, at: usize, word: &str) -> bool {
+        self.tokens.get(at).is_some_and(|token| token.text == word)
+    }
+
+    /// Reads what stands at a token, and says where to go on.
+    fn step(&mut self, at: usize) -> usize {
+        let words = &*WORDS;
+        let sentence = self.text.sentence_of(at);
+        let clause = self.text.clause_of(at);
+        // Of 不同步 the word is 同步, not 不同.
+        if let Some(length) = self.longest(at, &words.innocent)
+            && self.tokens[at + length - 1].ends
+        {
+            return at + length;
+        }
+        if let Some(length) = self.longest(at, &words.confirmed)
+            && self.asks(&sentence)
+        {
+            return at + length;
+        }
+        if let Some(length) = self.longest(at, &words.asked) {
+            self.out.supposed.push(at..clause.end);
+            return at + length;
+        }
+        if let Some(length) = self.longest(at, &words.reported) {
+            let end = words.turn.find(self.tokens, at + length..sentence.end).unwrap_or(sentence.end);
+            self.deny(at..at + length, at + length..end, false);
+            return at + length;
+        }
+        if let Some(length) = self.longest(at, &words.after) {
+            let from = (sentence.start..at).rev().find(|i| self.longest(*i, &words.turn).is_some());
+            self.deny(at..at + length, from.unwrap_or(sentence.start)..at, false);
+            return at + length;
+        }
+        if let Some(length) = self.longest(at, &words.denied_before) {
+            self.deny(at..at + length, clause.start..at, true);
+            return at + length;
+        }
+        if let Some(length) = self.longest(at, &words.denying) {
+            return self.denying_verb(at, length, &clause);
+        }
+        if let Some(length) = self.longest(at, &words.before) {
+            return self.negation(at, length, &clause);
+        }
+        if let Some(length) = self.longest(at, &words.supposed) {
+            let would = (at..sentence.end).any(|i| self.is(i, "would"));
+            let end = if would { sentence.end } else { self.end_of_condition(at, length, &clause) };
+            self.out.supposed.push(at..end);
+            return at + length;
+        }
+        at + 1
+    }
+
+    fn denying_verb(&mut self, at: usize, length: usize, clause: &Range<usize>) -> usize {
+        let after = at + length;
+        let particles = |token: &Token| matches!(token.text.as_str(), "了" | "掉" | "的" | "过" | "吧");
+        if self.tokens[after..clause.end].iter().all(particles) {
+            // 这次拷贝就省掉了: nothing follows, so it speaks of what stands before.
+            self.deny(at..after, clause.start..at, true);
+        } else {
+            let next = |i: &usize| *i > after && self.longest(*i, &WORDS.next_statement).is_some();
+            let end = (after..clause.end).find(next).unwrap_or(clause.end);
+            self.deny(at..after, after..end, true);
+        }
+        after
+    }
+
+    fn negation(&mut self, at: usize, length: usize, clause: &Range<usize>) -> usize {
+        let after = at + length;
+        let mut verb = after;
+        while verb < clause.end
+            && let Some(modal) = self.longest(verb, &WORDS.modal)
+            && self.longest(verb, &WORDS.denying).is_none()
+        {
+            verb += modal;
+        }
+        // 不能跳过 X, `cannot avoid X`: X is there.
+        if let Some(length) = self.longest(verb, &WORDS.denying) {
+            return verb + length;
+        }
+        let end = self.end_of_scope(at, length, clause);
+        // 没有 X 不行: X is needed.
+        let tail = clause.end.saturating_sub(2);
+        let needed =
+            tail > after && self.is(tail, "不") && ["行", "可", "成"].iter().any(|w| self.is(tail + 1, w));
+        if needed && self.tokens[at].kind == Kind::Han {
+            return after;
+        }
+        self.deny(at..after, after..end, false);
+        after
+    }
+
+    /// Where the scope of a negation ends: with the clause, or before it where a new statement begins.
+    fn end_of_scope(&self, at: usize, length: usize, clause: &Range<usize>) -> usize {
+        let after = at + length;
+        let first = &self.tokens[at];
+        if first.kind != Kind::Han {
+            return self.end_of_english_scope(at, length, clause);
+        }
+        let word_end =
+            |from: usize| (from..clause.end).find(|i| self.tokens[*i].ends).map_or(clause.end, |i| i + 1);
+        if let Some(stative) = self.longest(at, &WORDS.stative) {
+            let end = at + stative;
+            // 不够大 denies 大.
+            return if self.is(at + 1, "够") && end < clause.end { word_end(end) } else { end };
+        }
+        if length == 1 && matches!(first.text.as_str(), "无" | "非" | "未" | "莫" | "勿") && !first.ends
+        {
+            return word_end(after);
+        }
+        let word = |i: usize, text: &str| self.is(i, text) && self.tokens[i].begins && self.tokens[i].ends;
+        let copula = self.is(after - 1, "是") || self.is(after, "是");
+        let reason = ["说", "因"].iter().any(|w| self.is(after, w) || self.is(after + 1, w));
+        let complement = self.longest(after, &WORDS.complement).is_some() || (copula && length > 1);
+        // 就读 is no word here, but 就绪 is one.
+        let then = |i: usize| {
+            ["才", "便", "则", "也"].iter().any(|w| word(i, w))
+                || (self.is(i, "就")
+                    && self.tokens[i].begins
+                    && !["绪", "是", "近", "地", "此"].iter().any(|w| self.is(i + 1, w)))
+        };
+        for i in after..clause.end {
+            if self.is(i, "的") && self.is(i + 1, "话") {
+                return i;
+            }
+            if i > after && !complement && then(i) {
+                return i;
+            }
+            if i > after + 1
+                && copula
+                && !reason
+                && word(i, "是")
+                && !"也还都正就只而更才不".contains(&self.tokens[i - 1].text)
+            {
+                return i;
+            }
+            let next =
+                self.longest(i, &WORDS.next_statement).is_some() || self.longest(i, &WORDS.denying).is_some();
+            if i > after + 1 && self.tokens[i].begins && next && !self.is(i + 1, "不") {
+                return i;
+            }
+        }
+        clause.end
+    }
+
+    fn end_of_english_scope(&self, at: usize, length: usize, clause: &Range<usize>) -> usize {
+        let after = at + length;
+        let leads = at == clause.start
+            && ["without", "rather", "instead", "unlike", "as"].iter().any(|w| self.is(at, w));
+        if leads && let Some(subject) = self.subject(after + 1, clause.end) {
+            return subject;
+        }
+        let verbal = self.is(at, "not") || self.is(at, "never") || self.is(at, "no") && length > 1;
+        for i in after + 1..clause.end {
+            let and = self.is(i, "and") && self.longest(i + 1, &WORDS.finite).is_some();
+            let denying = i > after + 1 && self.longest(i, &WORDS.denying).is_some() && !self.is(i - 1, "to");
+            if verbal && (and || denying) {
+                return i;
+            }
+        }
+        clause.end
+    }
+
+    /// "if M/B is small you are latency bound", 如果返回了就说明: no comma before what follows.
+    fn end_of_condition(&self, at: usize, length: usize, clause: &Range<usize>) -> usize {
+        let from = (at + length + 2).min(clause.end);
+        let marked = WORDS.consequent.find(self.tokens, from..clause.end);
+        let english = self.tokens[at].kind != Kind::Han;
+        marked.or_else(|| if english { self.subject(from, clause.end) } else { None }).unwrap_or(clause.end)
+    }
+
+    /// Where the subject of an English main clause seems to begin, after a condition that no comma ends.
+    fn subject(&self, from: usize, end: usize) -> Option<usize> {
+        let free = |i: &usize| {
+            *i > 0
+                && self.longest(*i - 1, &WORDS.link).is_none()
+                && !self.tokens[*i - 1].text.ends_with("ing")
+        };
+        let begins =
+            |phrases: &Phrases| (from..end).filter(free).find(|i| self.longest(*i, phrases).is_some());
+        begins(&WORDS.pronoun).or_else(|| begins(&WORDS.determiner))
+    }
+}
