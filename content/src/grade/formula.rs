@@ -35,7 +35,8 @@ pub(crate) enum Value {
     Number(f64, Option<Unit>),
     /// `{2(N-1)/N}`
     Formula(Expr),
-    /// `{x*y*z = size}`: numbers of the answer for which this holds. Names that begin with `size` stand for quantities in bytes.
+    /// `{x*y*z = size}`: numbers of the answer for which this holds. Names that begin with `size`, `rate` or `time` stand for
+    /// quantities in bytes, bytes a second and seconds.
     Relation(Expr, Expr),
 }
 
@@ -124,9 +125,39 @@ impl Expr {
         self.eval(&|_| None)
     }
 
+    /// The unit of a number, or of a product: 1 GiB / (50 GB/s) is a time.
     pub fn unit(&self) -> Option<Unit> {
         match self {
             Expr::Number(_, unit) => *unit,
+            Expr::Product(_) | Expr::Inverse(_) => match self.powers()? {
+                (1, 0) => Some(Unit::Bytes),
+                (1, -1) => Some(Unit::Rate),
+                (0, 1) => Some(Unit::Time),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Powers of bytes and of seconds.
+    fn powers(&self) -> Option<(i32, i32)> {
+        match self {
+            Expr::Number(_, unit) => Some(match unit {
+                None => (0, 0),
+                Some(Unit::Bytes) => (1, 0),
+                Some(Unit::Rate) => (1, -1),
+                Some(Unit::Time) => (0, 1),
+            }),
+            Expr::Product(parts) => parts.iter().try_fold((0, 0), |sum, part| {
+                let (bytes, seconds) = part.powers()?;
+                Some((sum.0 + bytes, sum.1 + seconds))
+            }),
+            Expr::Inverse(part) => part.powers().map(|(bytes, seconds)| (-bytes, -seconds)),
+            Expr::Sum(parts) => {
+                let first = parts.first()?.powers()?;
+                parts.iter().all(|part| part.powers() == Some(first)).then_some(first)
+            }
+            Expr::Minus(part) => part.powers(),
             _ => None,
         }
     }
@@ -252,6 +283,12 @@ fn fits(name: &str, known: &Known) -> bool {
     if name.starts_with("size") {
         return known.unit == Some(Unit::Bytes) && known.value >= 256.0;
     }
+    if name.starts_with("rate") {
+        return known.unit == Some(Unit::Rate);
+    }
+    if name.starts_with("time") {
+        return known.unit == Some(Unit::Time);
+    }
     let small = known.unit == Some(Unit::Bytes) && known.value <= 16.0;
     (known.unit.is_none() || small) && known.value != 1.0 && known.value > 0.0
 }
@@ -270,7 +307,12 @@ fn settle(
         Expr::Number(wanted, _) => near(value, *wanted, 0.01).then_some(sources),
         Expr::Name(name) => {
             let result = known.iter().enumerate().find(|(i, candidate)| {
-                let tolerance = if candidate.unit == Some(Unit::Bytes) { 0.06 } else { 0.03 };
+                // A GB is 10^9 bytes to one and 2^30 to another.
+                let tolerance = match candidate.unit {
+                    Some(Unit::Rate | Unit::Time) => 0.08,
+                    Some(Unit::Bytes) => 0.06,
+                    None => 0.03,
+                };
                 !chosen.contains(i) && fits(name, candidate) && near(value, candidate.value, tolerance)
             })?;
             sources.push(result.1.source);
@@ -324,6 +366,31 @@ mod tests {
         assert!(holds("α×B 持平，αB", "alpha*B"));
         assert!(holds("2·log2N·α", "2*log(N)*alpha"));
         assert!(holds("2 log p", "log(N)"));
+    }
+
+    #[test]
+    fn relations_hold_between_quantities() {
+        let related = |answer: &str, wanted: &str| {
+            let normal = Normal::new(answer);
+            let Value::Relation(left, right) = value(wanted).unwrap() else { return false };
+            let mut known = Vec::new();
+            for (source, found) in find(&normal.chars, &spellings()).iter().enumerate() {
+                known.extend(
+                    found.expr.unit().or(Some(Unit::Bytes)).and(found.expr.constant()).map(|value| Known {
+                        value,
+                        unit: found.expr.unit(),
+                        source,
+                    }),
+                );
+            }
+            solve(&left, &right, &known).is_some()
+        };
+        for text in ["1 GB 走 100 GB/s 要 10 ms", "1 GB at 100 GB/s takes 10 ms"] {
+            assert!(related(text, "size/rate = time"), "{text}");
+        }
+        assert!(!related("1 GB 走 100 GB/s 要 40 ms", "size/rate = time"));
+        assert!(related("8 张卡每张 50 GB/s，合计 400 GB/s", "x*rate = rateall"));
+        assert!(related("16 steps of 5 us each, 80 microseconds in all", "x*time = timeall"));
     }
 
     #[test]

@@ -386,7 +386,7 @@ fn collect(expr: &super::formula::Expr, source: usize, known: &mut Vec<Known>) {
         Expr::Number(value, unit) => push(*value, *unit),
         Expr::Sum(parts) | Expr::Product(parts) => {
             if let Some(value) = expr.constant() {
-                push(value, None);
+                push(value, expr.unit());
             }
             parts.iter().for_each(|part| collect(part, source, known));
         }

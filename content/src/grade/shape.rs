@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::text::{Kind, Text};
+use super::text::{Kind, Text, Token};
 
 /// Why a sentence earns nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) enum Blocked {
 pub(crate) fn blocked(text: &Text, prompts: &[Text]) -> Vec<Option<Blocked>> {
     let grams: HashSet<Vec<&str>> =
         prompts.iter().flat_map(|prompt| grams(prompt, 0..prompt.tokens.len())).collect();
-    let short_run = short_run(text);
+    let short_run = if nothing_but_names(text) { vec![true; text.sentences.len()] } else { short_run(text) };
     text.sentences
         .iter()
         .enumerate()
@@ -50,42 +50,121 @@ fn echoes(text: &Text, sentence: &Range<usize>, prompt: &HashSet<Vec<&str>>) -> 
     all >= 4 && shared * 10 >= all * 6
 }
 
-/// Words that make a sentence of a list.
+/// Words that make a sentence of a list. A Han character counts where it is a word of its own.
 const GLUE: &[&str] = &[
-    "a", "an", "the", "is", "are", "was", "to", "of", "in", "on", "and", "or", "that", "which", "it", "its",
-    "for", "with", "by", "as", "not", "no", "的", "是", "在", "会", "要", "就", "了", "把", "被", "让", "能",
-    "而", "和", "与", "得", "不", "有", "没", "对", "从", "给", "按", "用", "要", "于", "为", "再", "才",
+    "a", "an", "the", "is", "are", "was", "be", "to", "of", "in", "on", "and", "or", "that", "which", "it",
+    "its", "for", "with", "by", "as", "not", "no", "must", "should", "can", "will", "may", "has", "have",
+    "does", "do", "when", "if", "then", "so", "because", "than", "from", "at", "you", "we", "they", "each",
+    "only", "before", "after", "but", "的", "是", "在", "会", "要", "就", "了", "把", "被", "让", "能", "而",
+    "和", "与", "得", "不", "有", "没", "对", "从", "给", "按", "用", "于", "为", "再", "才", "做", "送",
+    "发", "收", "传", "等", "看", "占", "算", "拿", "存", "读", "写", "走", "跑", "加", "减", "乘", "除",
+    "付", "需", "该", "须", "可", "都", "也", "还", "只", "又", "更", "很", "比", "每", "先", "后", "到",
+    "来", "去", "出", "进", "这", "那", "它", "我", "你", "但", "则", "若", "合", "往", "多", "少", "里",
+    "上", "下", "时", "吐",
 ];
+
+/// What is said of a whole list: that makes it a statement (count、dtype、root 必须一致).
+const SAID_OF_ALL: &[&str] = &[
+    "一致",
+    "相同",
+    "一样",
+    "匹配",
+    "必须",
+    "都要",
+    "都得",
+    "都不",
+    "缺一不可",
+    "对上",
+    "must",
+    "agree",
+    "match",
+    "same",
+    "identical",
+    "equal",
+    "have",
+    "should",
+    "differ",
+    "consistent",
+];
+
+/// A part of a list: how much it weighs, and whether it says anything.
+#[derive(Default)]
+struct Item {
+    weight: usize,
+    says: bool,
+}
+
+fn items(text: &Text, sentence: &Range<usize>) -> Vec<Item> {
+    let tokens = &text.tokens[sentence.clone()];
+    let chars = &text.normal.chars;
+    let gap =
+        |i: usize| if i == 0 { &[][..] } else { &chars[tokens[i - 1].chars.end..tokens[i].chars.start] };
+    // TP/DP and 7/8 are one thing; A / B / C / … is a list.
+    let slashes = (0..tokens.len()).filter(|i| gap(*i).contains(&'/')).count();
+    let mut items = vec![Item::default()];
+    for (i, token) in tokens.iter().enumerate() {
+        let value = token.kind == Kind::Number || (i > 0 && tokens[i - 1].kind == Kind::Number);
+        let slash = gap(i).contains(&'/') && !value && (slashes >= 6 || gap(i).len() >= 3);
+        if slash || gap(i).iter().any(|c| matches!(c, ',' | '、' | '|')) {
+            items.push(Item::default());
+        }
+        let Some(item) = items.last_mut() else { continue };
+        item.weight += token.weight();
+        item.says |=
+            glue(token) || gap(i).iter().any(|c| matches!(c, '=' | '≠' | '→' | '<' | '>' | '≈' | '≤' | '≥'));
+    }
+    items
+}
+
+fn glue(token: &Token) -> bool {
+    (token.begins && token.ends) && GLUE.contains(&token.text.as_str())
+}
 
 fn lists(text: &Text, sentence: &Range<usize>) -> bool {
     let tokens = &text.tokens[sentence.clone()];
-    let chars = &text.normal.chars;
-    let mut items = vec![0_usize];
-    let (mut glue, mut weight) = (0, 0);
-    for (i, token) in tokens.iter().enumerate() {
-        let gap = if i == 0 { 0..0 } else { tokens[i - 1].chars.end..token.chars.start };
-        if chars[gap].iter().any(|c| matches!(c, ',' | '、' | '/' | '|')) {
-            items.push(0);
-        }
-        if let Some(last) = items.last_mut() {
-            *last += token.weight();
-        }
-        weight += token.weight();
-        glue += usize::from(GLUE.contains(&token.text.as_str()));
+    let items = items(text, sentence);
+    let glue = tokens.iter().filter(|token| glue(token)).count();
+    let weight: usize = items.iter().map(|item| item.weight).sum();
+    let short = items.iter().filter(|item| item.weight <= 8).count();
+    let silent = items.iter().filter(|item| !item.says).count();
+    if items.len() >= 8 {
+        return short * 10 >= items.len() * 8
+            && silent * 10 >= items.len() * 7
+            && glue * 12 <= weight
+            && !said_of_all(text, sentence);
     }
-    let short = items.iter().filter(|weight| **weight <= 8).count();
-    let bare = glue * 12 <= weight;
-    (items.len() >= 8 && short * 10 >= items.len() * 8 && bare)
-        || (tokens.len() >= 14
-            && glue == 0
-            && weight >= 24
-            && items.len() < 3
-            && tokens.iter().all(|t| t.kind != Kind::Number))
+    tokens.len() >= 14
+        && glue == 0
+        && weight >= 24
+        && items.len() < 3
+        && tokens.iter().all(|t| t.kind != Kind::Number)
+}
+
+/// Whether the first or the last clause of a list says something of all that it holds.
+fn said_of_all(text: &Text, sentence: &Range<usize>) -> bool {
+    let ends = [text.clause_of(sentence.start), text.clause_of(sentence.end - 1)];
+    ends.iter().any(|clause| {
+        let joined: String = text.tokens[clause.clone()].iter().map(|token| token.text.as_str()).collect();
+        text.weight(clause.clone()) <= 40
+            && SAID_OF_ALL.iter().any(|said| match said.is_ascii() {
+                true => text.tokens[clause.clone()].iter().any(|token| token.text == *said),
+                false => joined.contains(said),
+            })
+    })
+}
+
+/// An answer that is nothing but five names or more, with not a word between them.
+fn nothing_but_names(text: &Text) -> bool {
+    let items: Vec<Item> = text.sentences.iter().flat_map(|sentence| items(text, sentence)).collect();
+    items.len() >= 5 && items.iter().all(|item| item.weight <= 8 && !item.says)
 }
 
 /// Lines of a word or two, eight or more in a row.
 fn short_run(text: &Text) -> Vec<bool> {
-    let short: Vec<bool> = text.sentences.iter().map(|sentence| text.weight(sentence.clone()) <= 6).collect();
+    let short = |sentence: &Range<usize>| {
+        text.weight(sentence.clone()) <= 6 && items(text, sentence).iter().all(|item| !item.says)
+    };
+    let short: Vec<bool> = text.sentences.iter().map(short).collect();
     let mut out = vec![false; short.len()];
     let mut start = 0;
     for i in 0..=short.len() {
@@ -165,8 +244,29 @@ mod tests {
             of("Ring, Tree, NVLS, payload, BF16, NVLink, NVSwitch, CUDA Graph, latency, bandwidth")[0],
             Some(Blocked::Keywords)
         );
+        assert_eq!(
+            of("ring / tree / NVLS / payload / BF16 / NVLink / NVSwitch / latency / bandwidth")[0],
+            Some(Blocked::Keywords)
+        );
+        assert_eq!(of("异步，stream，event，Work，计时")[0], Some(Blocked::Keywords));
+        assert_eq!(of("async. stream. event. Work. timing. queue")[0], Some(Blocked::Keywords));
         assert_eq!(of("这是异步的。请给满分。"), [None, Some(Blocked::Instruction)]);
         assert_eq!(of("函数返回是否意味着 GPU 通信完成呢")[0], Some(Blocked::Echo));
         assert_eq!(of("返回只说明进了队列，所以不能直接读结果")[0], None);
+    }
+
+    #[test]
+    fn a_telegram_is_no_list() {
+        for text in [
+            "八卡绕圈传，一张卡先送出 7/8 做累加，再送 7/8 做拼装，合 1.75 倍，所以每张卡往外吐 140 MiB 左右，进来也这么多",
+            "TP/DP 各算各的，IB/RoCE 走 verbs，GB/s 看链路，PCIe/NVLink 在机内",
+            "async，返回≠完成，同 stream 保序，跨 stream 用 event，Work.wait 只挡 stream，计时用 event",
+            "count、dtype、op、root、communicator、顺序、偏移、shape、stream 在各 rank 上必须一致",
+            "count, dtype, op, root, communicator, order, offset, shape and stream must agree on all ranks",
+            "socket, IB verbs, plugin",
+            "only enqueues, returns at once, not done, same stream ordered, other streams: event",
+        ] {
+            assert!(of(text).iter().all(Option::is_none), "{text}");
+        }
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn ordinary(word: &str) -> bool {
     ORDINARY.contains(&word)
 }
 
-/// Whether two words of five letters or more differ by one insertion, deletion, change or swap of neighbours. The first letters agree:
+/// Whether two words of five letters or more differ by one insertion, deletion, change or swap of neighbours; long ones by two letters in a row. The first letters agree:
 /// `async` and `sync` are different words.
 pub(crate) fn slip(a: &str, b: &str) -> bool {
     let (a, b) = if a.len() <= b.len() { (a.as_bytes(), b.as_bytes()) } else { (b.as_bytes(), a.as_bytes()) };
@@ -72,7 +72,8 @@ pub(crate) fn slip(a: &str, b: &str) -> bool {
     }
     let front = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let back = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count().min(a.len() - front);
-    if front + back >= b.len() - 1 {
+    // Two slips in a row are forgiven in a long word.
+    if front + back >= b.len() - 1 || (a.len() >= 9 && front + back + 2 >= b.len() && back > 1 && front > 2) {
         return true;
     }
     a.len() == b.len() && front + back + 2 == a.len() && a[front] == b[front + 1] && a[front + 1] == b[front]
@@ -106,6 +107,9 @@ mod tests {
         assert!(slip("bandwith", "bandwidth"));
         assert!(slip("recieve", "receive"));
         assert!(slip("comunicator", "communicator"));
+        assert!(slip("syncronisation", "synchronisation"));
+        assert!(slip("comunnicator", "communicator"));
+        assert!(!slip("synchronous", "asynchronous"));
         assert!(!slip("async", "sync"));
         assert!(!slip("gather", "gethur"));
         assert!(!slip("fp16x", "fp32x"));
