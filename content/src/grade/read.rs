@@ -28,6 +28,8 @@ struct RubricFile {
     #[serde(default)]
     chapters: Vec<u32>,
     #[serde(default)]
+    neighbours: Vec<u32>,
+    #[serde(default)]
     vars: BTreeMap<String, Vec<String>>,
     #[serde(default)]
     concepts: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
@@ -162,6 +164,7 @@ pub(crate) fn read_rubric(
     Some(Rubric {
         version: version(&[&file.text, &lexicon.text]),
         chapters: parsed.chapters,
+        neighbours: parsed.neighbours,
         points,
         fatal,
         follow_ups,

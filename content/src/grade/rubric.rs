@@ -23,6 +23,8 @@ pub struct Rubric {
     pub version: String,
     /// Chapters to study, by number.
     pub chapters: Vec<u32>,
+    /// Questions that share facts with this one: their answers may earn marks here.
+    pub neighbours: Vec<u32>,
     pub(crate) points: Vec<Point>,
     pub(crate) fatal: Vec<Fatal>,
     pub(crate) follow_ups: Vec<Vec<Point>>,

@@ -116,6 +116,12 @@ impl Reader<'_> {
             return at + length;
         }
         if let Some(length) = self.longest(at, &words.after) {
+            let last = self.tokens[at + length - 1].text.as_str();
+            if matches!(last, "involved" | "needed" | "required" | "given" | "guaranteed" | "implied") {
+                // "the CPU is not involved" denies both in its clause, and nothing before.
+                self.deny(at + 1..at + 2, clause, false);
+                return at + length;
+            }
             let from = (sentence.start..at).rev().find(|i| self.longest(*i, &words.turn).is_some());
             self.deny(at..at + length, from.unwrap_or(sentence.start)..at, false);
             return at + length;

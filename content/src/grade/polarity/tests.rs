@@ -144,3 +144,11 @@ fn questions_say_what_their_answers_say() {
     assert!(plain("It only enqueues, right?", "enqueues"));
     assert!(denied("How could a return mean that it is done?", "done"));
 }
+
+#[test]
+fn a_passive_denies_within_its_clause() {
+    let text = "packets leave over NVLink, and the CPU isn't involved";
+    assert!(denied(text, "CPU"));
+    assert!(denied(text, "involved"));
+    assert!(plain(text, "NVLink"));
+}
