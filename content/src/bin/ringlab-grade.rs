@@ -12,11 +12,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 const USAGE: &str = "\
-ringlab-grade [--root DIR] FILE.jsonl [--score] [--explain]
+ringlab-grade [--root DIR] FILE.jsonl [--score] [--explain] [--json FILE]
 ringlab-grade [--root DIR] --samples [--question N] [--explain]
 
   FILE.jsonl   one answer a line: {\"id\", \"question\", \"lang\", \"answer\"}; one grade a line is printed
   --score      the file holds reference marks too (\"points\", \"total\", \"fatal\"): print the agreement last
+  --json       write the figures of --score there, with date, commit (RINGLAB_COMMIT, or git's) and command
   --explain    for people instead of programs: every claim with the sentence that earned it, and what the reference gave
   --samples    grade the rubrics' own samples, those kept aside apart
   --question   only the samples of this question
@@ -31,6 +32,7 @@ struct Arguments {
     explain: bool,
     samples: bool,
     question: Option<u32>,
+    json: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -38,6 +40,10 @@ struct Line {
     id: String,
     question: u32,
     answer: String,
+    #[serde(default)]
+    kind: String,
+    /// Id of the answer that this one translates, where the file says so.
+    translates: Option<String>,
     #[serde(default)]
     points: Vec<Reference>,
     total: Option<u32>,
@@ -77,6 +83,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
                 let number = words.next().and_then(|word| word.parse().ok());
                 arguments.question = Some(number.ok_or("--question needs a number")?);
             }
+            "--json" => arguments.json = Some(words.next().ok_or("--json needs a file")?.into()),
             "--score" => arguments.score = true,
             "--explain" => arguments.explain = true,
             "--samples" => arguments.samples = true,
@@ -86,6 +93,9 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     }
     if arguments.samples == arguments.file.is_some() {
         return Err("give a file of answers, or --samples".to_owned());
+    }
+    if arguments.json.is_some() && !arguments.score {
+        return Err("--json records the figures of --score; give both".to_owned());
     }
     Ok(arguments)
 }
@@ -124,7 +134,8 @@ fn file(arguments: &Arguments) -> Result<(), String> {
     let path = arguments.file.clone().unwrap_or_default();
     let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-    let (mut pairs, mut fatal) = (Vec::new(), FatalCount::default());
+    let mut scored = Vec::new();
+    let started = Instant::now();
     let mut out = std::io::stdout().lock();
     let mut say =
         |line: String| writeln!(out, "{line}").map_err(|error| format!("cannot write the grades: {error}"));
@@ -143,14 +154,106 @@ fn file(arguments: &Arguments) -> Result<(), String> {
         }
         if arguments.score {
             let total = line.total.ok_or_else(|| format!("{}: --score needs `total`", place()))?;
-            pairs.push((grade.total, total));
-            fatal.add(line.fatal, !grade.fatal.is_empty());
+            scored.push(Scored {
+                id: line.id,
+                kind: line.kind,
+                translates: line.translates,
+                ours: grade.total,
+                total,
+                fatal: (line.fatal, !grade.fatal.is_empty()),
+                confidence: grade.confidence,
+                person: grade.person,
+            });
         }
     }
     if arguments.score {
-        say(score_line(&pairs, &fatal))?;
+        let (lines, mut figures) = figures(&scored);
+        lines.into_iter().try_for_each(&mut say)?;
+        if let Some(path) = &arguments.json {
+            figures["milliseconds"] = json!(started.elapsed().as_millis() as u64);
+            figures["date"] = json!(told("date", &["-u", "+%Y-%m-%d"]));
+            let commit = std::env::var("RINGLAB_COMMIT").ok();
+            figures["commit"] = json!(commit.or_else(|| told("git", &["rev-parse", "HEAD"])));
+            figures["command"] = json!("cargo xtask grade FILE.jsonl --score");
+            std::fs::write(path, format!("{figures:#}\n"))
+                .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+        }
     }
     Ok(())
+}
+
+/// What a program prints, if it runs and has something to say.
+fn told(program: &str, words: &[&str]) -> Option<String> {
+    let output = std::process::Command::new(program).args(words).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !text.is_empty()).then_some(text)
+}
+
+/// One answer beside its reference.
+struct Scored {
+    id: String,
+    kind: String,
+    translates: Option<String>,
+    ours: u32,
+    total: u32,
+    /// Whether the reference, and whether we, found a basic error.
+    fatal: (bool, bool),
+    confidence: f32,
+    person: bool,
+}
+
+impl Scored {
+    fn error(&self) -> f64 {
+        f64::from(self.ours.abs_diff(self.total))
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, n) = values.fold((0.0, 0_u32), |(sum, n), value| (sum + value, n + 1));
+    (n > 0).then(|| sum / f64::from(n))
+}
+
+/// The figures of a file: as lines, the agreement last, and as JSON.
+fn figures(scored: &[Scored]) -> (Vec<String>, serde_json::Value) {
+    let pairs: Vec<(u32, u32)> = scored.iter().map(|answer| (answer.ours, answer.total)).collect();
+    let mut fatal = FatalCount::default();
+    scored.iter().for_each(|answer| fatal.add(answer.fatal.0, answer.fatal.1));
+    let text = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
+    let middle = mean(scored.iter().filter(|a| (4..=7).contains(&a.total)).map(Scored::error));
+    let most =
+        |kind: &str| scored.iter().filter(|answer| answer.kind == kind).map(|answer| answer.ours).max();
+    let empty = ["stuffing", "offtopic", "copy-question"].map(|kind| (kind, most(kind)));
+    let pair = |answer: &Scored| {
+        let original = scored.iter().find(|other| Some(&other.id) == answer.translates.as_ref())?;
+        Some(f64::from(u8::from(answer.ours.abs_diff(original.ours) <= 1)))
+    };
+    let translated = mean(scored.iter().filter_map(pair));
+    let right = mean(scored.iter().filter(|a| a.error() < 1.0).map(|a| f64::from(a.confidence)));
+    let wrong = mean(scored.iter().filter(|a| a.error() >= 1.0).map(|a| f64::from(a.confidence)));
+    let alone = mean(scored.iter().filter(|a| !a.person).map(Scored::error));
+    let person = mean(scored.iter().filter(|a| a.person).map(Scored::error));
+    let mut lines = vec![format!("reference totals 4 to 7: mae {}", text(middle))];
+    for (kind, most) in &empty {
+        lines
+            .push(format!("{kind}: at most {}", most.map_or("-".to_owned(), |most| format!("{most} marks"))));
+    }
+    lines.push(format!("translations within 1 mark: {}", text(translated)));
+    lines.push(format!("confidence where right {}, where not {}", text(right), text(wrong)));
+    lines.push(format!("mae without a person {}, where a person is asked for {}", text(alone), text(person)));
+    lines.push(score_line(&pairs, &fatal));
+    let whole = agreement(&pairs);
+    let json = json!({
+        "n": whole.n,
+        "kappa": whole.kappa,
+        "mae": whole.mae,
+        "mae_4_to_7": middle,
+        "fatal_recall": fatal.recall(),
+        "false_fatal": fatal.accused(),
+        "most_by_kind": empty.iter().map(|(kind, most)| ((*kind).to_owned(), json!(most))).collect::<serde_json::Map<_, _>>(),
+        "translations_within_1": translated,
+        "confidence": { "right": right, "wrong": wrong, "mae_alone": alone, "mae_person": person },
+    });
+    (lines, json)
 }
 
 fn score_line(pairs: &[(u32, u32)], fatal: &FatalCount) -> String {
