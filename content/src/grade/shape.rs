@@ -133,7 +133,14 @@ fn lists(text: &Text, sentence: &Range<usize>) -> bool {
             && glue * 12 <= weight
             && !said_of_all(text, sentence);
     }
+    // Names with nothing but spaces between; Chinese prose has few of those.
+    let chars = &text.normal.chars;
+    let spaced = tokens
+        .windows(2)
+        .filter(|pair| chars[pair[0].chars.end..pair[1].chars.start].iter().any(|c| c.is_whitespace()))
+        .count();
     tokens.len() >= 14
+        && spaced >= 5
         && glue == 0
         && weight >= 24
         && items.len() < 3
@@ -263,6 +270,7 @@ mod tests {
             "async，返回≠完成，同 stream 保序，跨 stream 用 event，Work.wait 只挡 stream，计时用 event",
             "count、dtype、op、root、communicator、顺序、偏移、shape、stream 在各 rank 上必须一致",
             "count, dtype, op, root, communicator, order, offset, shape and stream must agree on all ranks",
+            "小消息主要受带宽限制，大消息因为跳数多所以由延迟决定。",
             "socket, IB verbs, plugin",
             "only enqueues, returns at once, not done, same stream ordered, other streams: event",
         ] {
