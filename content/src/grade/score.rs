@@ -263,6 +263,13 @@ impl<'a> Reader<'a> {
         let mut confidence = 0.95 - 0.5 * unknown * lost * long;
         confidence -= if cancelled { 0.15 } else { 0.0 };
         confidence -= if fatal { 0.1 } else { 0.0 };
+        // Half marks that rounding took, and accusations in an answer that also earned much, are near a border.
+        let halves = grades.iter().filter(|point| {
+            let sum: f32 = point.reasons.iter().map(|reason| reason.marks).sum();
+            point.awarded < point.max && sum.fract() > 0.0
+        });
+        confidence -= 0.04 * halves.count().min(3) as f32;
+        confidence -= if fatal && earned >= 4 { 0.15 } else { 0.0 };
         (confidence * 100.0).round() / 100.0
     }
 }
