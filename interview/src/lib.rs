@@ -1,0 +1,4 @@
+//! Interview sessions over the question bank: rules, reports, statistics and the types of the API. See README.md.
+
+pub mod api;
+pub mod bank;
