@@ -22,10 +22,29 @@ pub struct Grade {
     pub fatal: Vec<Remark>,
     /// What was set aside, or limits the total.
     pub remarks: Vec<Remark>,
+    /// The question that this answers instead: caps the total at 2.
+    #[serde(default)]
+    pub other_question: Option<OtherQuestion>,
     /// 0 to 1: how far the reading can be trusted.
     pub confidence: f32,
     /// The grader asks a person to look.
     pub person: bool,
+}
+
+impl Grade {
+    /// The points' sum, before any cap.
+    pub fn earned(&self) -> u32 {
+        self.points.iter().map(|point| point.awarded).sum()
+    }
+}
+
+/// The question that an answer fits clearly better than the one it was given to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherQuestion {
+    /// From 1 to 54.
+    pub question: u32,
+    /// Content hash of that question's rubric and the lexicon.
+    pub version: String,
 }
 
 /// One point of the rubric.
@@ -86,5 +105,7 @@ pub enum RemarkKind {
     Instruction,
     /// No idea of the question was found in a text of some length.
     OffTopic,
+    /// It answers another question of the bank.
+    OtherQuestion,
     Contradiction,
 }

@@ -1,5 +1,6 @@
 //! The question bank below `content/interview`: texts in two languages, rubric and graded samples, read and checked.
 
+mod answer;
 mod samples;
 mod sections;
 
@@ -10,10 +11,11 @@ use std::path::Path;
 use crate::error::{ContentError, ContentErrors};
 use crate::grade::read::{read_lexicon, read_rubric};
 use crate::grade::rubric::Lexicon;
-use crate::grade::{Rubric, grade, grade_follow_up};
+use crate::grade::{Prompts, Reading, Rubric, grade, grade_follow_up};
 use crate::report::Grade;
 use crate::source::SourceFile;
 
+pub use answer::{Answer, FITS};
 pub use samples::Sample;
 pub use sections::Texts;
 
@@ -35,6 +37,8 @@ pub struct Question {
     pub en: Texts,
     pub rubric: Rubric,
     pub samples: Vec<Sample>,
+    prompts: Prompts,
+    follow_up_prompts: Vec<Prompts>,
 }
 
 impl Bank {
@@ -75,16 +79,20 @@ impl Bank {
 }
 
 impl Question {
-    /// Grades an answer to the question itself.
-    pub fn grade(&self, answer: &str) -> Grade {
-        grade(&self.rubric, &[&self.zh.prompt, &self.en.prompt], answer)
+    /// Grades an answer to the question itself, by its own rubric alone. `Bank::read` compares it with the other questions, too.
+    pub fn grade(&self, answer: &Reading<'_>) -> Grade {
+        grade(&self.rubric, &self.prompts, answer)
+    }
+
+    /// Whether the two really share facts, as one of the rubrics says.
+    pub fn is_neighbour_of(&self, other: &Question) -> bool {
+        self.rubric.neighbours.contains(&other.number) || other.rubric.neighbours.contains(&self.number)
     }
 
     /// Grades an answer to follow-up `n`, from 1. `None` when there is no such follow-up.
-    pub fn grade_follow_up(&self, n: usize, answer: &str) -> Option<Grade> {
+    pub fn grade_follow_up(&self, n: usize, answer: &Reading<'_>) -> Option<Grade> {
         let index = n.checked_sub(1)?;
-        let prompts = [&self.zh, &self.en].map(|texts| texts.follow_ups.get(index).map_or("", |f| &f.prompt));
-        grade_follow_up(&self.rubric, index, &prompts, answer)
+        grade_follow_up(&self.rubric, index, self.follow_up_prompts.get(index)?, answer)
     }
 }
 
@@ -110,7 +118,15 @@ fn question(root: &Path, number: u32, lexicon: &Lexicon, errors: &mut Vec<Conten
         }
     }
     let samples = samples::read(&samples_file, &rubric, errors);
-    (errors.len() == before).then_some(Question { number, zh, en, rubric, samples })
+    let prompts = Prompts::new(&[&zh.prompt, &en.prompt]);
+    let follow_up_prompts = zh
+        .follow_ups
+        .iter()
+        .zip(&en.follow_ups)
+        .map(|(zh, en)| Prompts::new(&[&zh.prompt, &en.prompt]))
+        .collect();
+    let question = Question { number, zh, en, rubric, samples, prompts, follow_up_prompts };
+    (errors.len() == before).then_some(question)
 }
 
 /// Numbers of the questions' folders.

@@ -142,10 +142,10 @@ fn file(arguments: &Arguments) -> Result<(), String> {
     for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let place = || format!("{}:{}", path.display(), n + 1);
         let line: Line = serde_json::from_str(line).map_err(|error| format!("{}: {error}", place()))?;
-        let question = bank
-            .question(line.question)
+        let grade = bank
+            .read(&line.answer)
+            .grade(line.question)
             .ok_or_else(|| format!("{}: question {} is not written yet", place(), line.question))?;
-        let grade = question.grade(&line.answer);
         if arguments.explain {
             let reference: Vec<u32> = line.points.iter().map(|point| point.awarded).collect();
             say(explain(&line.id, &grade, line.total, &reference, line.fatal))?;
@@ -279,6 +279,7 @@ fn json_line(line: &Line, grade: &Grade) -> serde_json::Value {
         "question": line.question,
         "total": grade.total,
         "fatal": !grade.fatal.is_empty(),
+        "other_question": grade.other_question.as_ref().map(|other| other.question),
         "confidence": grade.confidence,
         "person": grade.person,
         "points": points,
@@ -332,9 +333,10 @@ fn samples(arguments: &Arguments) -> Result<(), String> {
         let wanted = |it: &&Question| arguments.question.is_none_or(|n| n == it.number);
         for question in bank.questions().filter(wanted) {
             for sample in question.samples.iter().filter(|sample| sample.held == held) {
+                let answer = bank.read(&sample.text);
                 let grade = match sample.follow_up {
-                    None => Some(question.grade(&sample.text)),
-                    Some(n) => question.grade_follow_up(n, &sample.text),
+                    None => answer.grade(question.number),
+                    Some(n) => answer.grade_follow_up(question.number, n),
                 };
                 let Some(grade) = grade else { continue };
                 graded += 1;
@@ -348,12 +350,11 @@ fn samples(arguments: &Arguments) -> Result<(), String> {
                 }
                 let original =
                     question.samples.iter().find(|other| Some(&other.id) == sample.translates.as_ref());
-                if let Some(original) = original {
+                if let Some(original) =
+                    original.and_then(|original| bank.read(&original.text).grade(question.number))
+                {
                     translated += 1;
-                    near += usize::from(
-                        question.grade(&original.text).total.abs_diff(question.grade(&sample.text).total)
-                            <= 1,
-                    );
+                    near += usize::from(original.total.abs_diff(grade.total) <= 1);
                 }
             }
         }

@@ -3,8 +3,9 @@
 //! Two formulae are equal when they agree for several values of their variables. A part of a longer formula counts as well: the answer
 //! `2(N-1)α + 2(N-1)/N·M/B` holds `2(N-1)/N`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::names::Names;
 use super::normal::Normal;
 use super::scan::Scanner;
 
@@ -40,14 +41,11 @@ pub(crate) enum Value {
     Relation(Expr, Expr),
 }
 
-/// How names are spelled: canonical name, and what people write for it.
-pub(crate) type Spellings = BTreeMap<String, Vec<String>>;
-
 /// Reads what stands between the braces of a pattern.
 pub(crate) fn value(text: &str) -> Result<Value, String> {
     let read = |text: &str| {
         let normal = Normal::new(text);
-        let none = Spellings::new();
+        let none = Names::default();
         let mut scanner = Scanner::new(&normal.chars, &none);
         let expr =
             scanner.expression().ok_or_else(|| format!("`{}` cannot be read as a formula", text.trim()))?;
@@ -325,21 +323,22 @@ fn settle(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grade::names::Spellings;
     use crate::grade::scan::find;
 
-    fn spellings() -> Spellings {
+    fn names() -> Names {
         let spell = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
-        Spellings::from([
+        Names::new(&Spellings::from([
             ("N".to_owned(), spell(&["N", "n", "p", "world size"])),
             ("M".to_owned(), spell(&["M", "S", "message size", "字节数"])),
             ("B".to_owned(), spell(&["B", "W", "路宽", "bandwidth"])),
             ("alpha".to_owned(), spell(&["α", "alpha", "起步价"])),
-        ])
+        ]))
     }
 
     fn holds(answer: &str, wanted: &str) -> bool {
         let normal = Normal::new(answer);
-        let found = find(&normal.chars, &spellings());
+        let found = find(&normal.chars, &names());
         match value(wanted).unwrap() {
             Value::Formula(expr) => found.iter().any(|f| f.expr.holds(&expr)),
             Value::Number(number, unit) => found.iter().any(|f| f.expr.holds_number(number, unit)),
@@ -374,7 +373,7 @@ mod tests {
             let normal = Normal::new(answer);
             let Value::Relation(left, right) = value(wanted).unwrap() else { return false };
             let mut known = Vec::new();
-            for (source, found) in find(&normal.chars, &spellings()).iter().enumerate() {
+            for (source, found) in find(&normal.chars, &names()).iter().enumerate() {
                 known.extend(
                     found.expr.unit().or(Some(Unit::Bytes)).and(found.expr.constant()).map(|value| Known {
                         value,

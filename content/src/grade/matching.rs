@@ -1,28 +1,21 @@
 //! Where in an answer a pattern holds, and under which negations.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::formula::{Known, Spellings, Unit, Value, solve};
-use super::pattern::{Pattern, Piece};
-use super::polarity::Polarity;
-use super::scan::{self, Found};
-use super::text::{Kind, Text, Token};
-use super::words::{ordinary, slip, stem};
+use super::formula::{Known, Unit, Value, solve};
+use super::pattern::Pattern;
+use super::phrase::Strange;
+use super::reading::{Reading, Values};
+use super::rubric::Rubric;
 
 /// Weight of words between the parts of a sequence, and between neighbours.
 const FAR: usize = 40;
 const NEAR: usize = 6;
 /// Alternatives kept while parts are combined; an answer that repeats a word a thousand times stays cheap.
 const KEPT: usize = 48;
-
-const PARTICLES: &str = "的了着过就也都会才还已要得地把个被所再只";
-const ARTICLES: &[&str] = &[
-    "a", "an", "the", "its", "your", "their", "our", "my", "this", "that", "these", "those", "of", "any",
-    "each",
-];
 
 /// A part of the answer that says what a pattern asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,57 +43,43 @@ pub(crate) enum Window {
 
 pub(crate) type Concepts = BTreeMap<String, Vec<Pattern>>;
 
-/// One answer, ready to be asked.
+/// One answer, ready to be asked by one rubric.
 #[derive(Debug)]
 pub(crate) struct Matcher<'a> {
-    pub text: &'a Text,
-    pub polarity: Polarity,
+    pub reading: &'a Reading<'a>,
     concepts: &'a Concepts,
-    /// Stems of all words of all patterns: a word that is one of them is no misspelling of another.
-    vocabulary: &'a HashSet<String>,
-    stems: Vec<String>,
-    found: Vec<(Found, Range<usize>)>,
+    pub(super) strange: Strange,
+    values: Rc<Values>,
     memo: RefCell<HashMap<&'a str, Rc<Vec<Match>>>>,
 }
 
 impl<'a> Matcher<'a> {
-    pub fn new(
-        text: &'a Text,
-        concepts: &'a Concepts,
-        vocabulary: &'a HashSet<String>,
-        vars: &Spellings,
-    ) -> Matcher<'a> {
-        let found = scan::find(&text.normal.chars, vars);
-        let found = found.into_iter().map(|found| {
-            let tokens = text.tokens_at(&found.chars);
-            (found, tokens)
-        });
+    pub fn new(reading: &'a Reading<'a>, rubric: &'a Rubric) -> Matcher<'a> {
+        let known = |stem: &str| rubric.vocabulary.contains(stem);
         Matcher {
-            found: found.collect(),
-            polarity: Polarity::new(text),
-            stems: text.tokens.iter().map(|token| stem(&token.text)).collect(),
+            reading,
+            concepts: &rubric.concepts,
+            strange: Strange::new(&reading.text.tokens, &reading.index.stems, known),
+            values: reading.values(&rubric.names),
             memo: RefCell::default(),
-            text,
-            concepts,
-            vocabulary,
         }
     }
 
     pub fn windows(&self, window: Window) -> Vec<Range<usize>> {
         match window {
-            Window::Clause => self.text.clauses.clone(),
-            Window::Sentence => self.text.sentences.clone(),
-            Window::Near if self.text.sentences.len() > 1 => {
-                self.text.sentences.windows(2).map(|pair| pair[0].start..pair[1].end).collect()
+            Window::Clause => self.reading.text.clauses.clone(),
+            Window::Sentence => self.reading.text.sentences.clone(),
+            Window::Near if self.reading.text.sentences.len() > 1 => {
+                self.reading.text.sentences.windows(2).map(|pair| pair[0].start..pair[1].end).collect()
             }
-            Window::Near | Window::Answer => std::iter::once(0..self.text.tokens.len()).collect(),
+            Window::Near | Window::Answer => std::iter::once(0..self.reading.text.tokens.len()).collect(),
         }
     }
 
     /// Matches within a range of tokens, denied ones included.
     pub fn matches(&self, pattern: &'a Pattern, within: &Range<usize>) -> Vec<Match> {
         match pattern {
-            Pattern::Phrase(pieces) => self.phrase(pieces, within),
+            Pattern::Phrase(phrase) => self.phrase(phrase, within),
             Pattern::Concept(name) => {
                 let all = self.concept(name);
                 all.iter()
@@ -139,7 +118,7 @@ impl<'a> Matcher<'a> {
 
     /// Whether a match is a statement. What only a verb denies (省掉, `skips`) is spoken of, which does unless one must be sure.
     pub fn stated(&self, found: &Match, surely: bool) -> bool {
-        found.asserted && (found.denied.is_empty() || (!surely && self.polarity.soft(&found.denied)))
+        found.asserted && (found.denied.is_empty() || (!surely && self.reading.polarity.soft(&found.denied)))
     }
 
     fn concept(&self, name: &'a str) -> Rc<Vec<Match>> {
@@ -149,9 +128,12 @@ impl<'a> Matcher<'a> {
         let mut out = Vec::new();
         for pattern in self.concepts.get(name).into_iter().flatten() {
             match pattern {
-                Pattern::Phrase(pieces) => out.extend(self.phrase(pieces, &(0..self.text.tokens.len()))),
+                Pattern::Phrase(phrase) => {
+                    out.extend(self.phrase(phrase, &(0..self.reading.text.tokens.len())))
+                }
+                pattern if !self.possible(pattern) => {}
                 pattern => {
-                    for sentence in &self.text.sentences {
+                    for sentence in &self.reading.text.sentences {
                         out.extend(self.matches(pattern, sentence));
                     }
                 }
@@ -164,117 +146,28 @@ impl<'a> Matcher<'a> {
         out
     }
 
-    fn plain(&self, span: Range<usize>) -> Match {
+    /// Whether the parts of a pattern stand anywhere in the answer; most don't, and then no window has to be searched.
+    pub fn possible(&self, pattern: &'a Pattern) -> bool {
+        match pattern {
+            Pattern::Phrase(phrase) => !self.beginnings(phrase).is_empty(),
+            Pattern::Concept(name) => !self.concept(name).is_empty(),
+            Pattern::Value(_) => !self.values.is_empty(),
+            Pattern::Adjacent(parts) | Pattern::Sequence(parts) | Pattern::All(parts) => {
+                parts.iter().all(|part| self.possible(part))
+            }
+            Pattern::Any(parts) => parts.iter().any(|part| self.possible(part)),
+            Pattern::Denied(part) | Pattern::Either(part) => self.possible(part),
+            Pattern::Absent(_) => true,
+        }
+    }
+
+    pub(super) fn plain(&self, span: Range<usize>) -> Match {
         Match {
-            denied: self.polarity.denying(&span),
-            used: self.polarity.spelled(&span),
-            asserted: !self.polarity.is_supposed(span.start),
+            denied: self.reading.polarity.denying(&span),
+            used: self.reading.polarity.spelled(&span),
+            asserted: !self.reading.polarity.is_supposed(span.start),
             span,
         }
-    }
-
-    fn phrase(&self, pieces: &[Piece], within: &Range<usize>) -> Vec<Match> {
-        let mut out = Vec::new();
-        for at in within.clone() {
-            let Some(end) = self.phrase_at(pieces, at, true) else { continue };
-            if end > within.end {
-                continue;
-            }
-            let (first, last) = (&self.text.tokens[at], &self.text.tokens[end - 1]);
-            let whole = if pieces.len() == 1 { first.begins && last.ends } else { first.begins || last.ends };
-            if whole {
-                out.push(self.plain(at..end));
-            }
-        }
-        out
-    }
-
-    /// Where the phrase that begins at token `at` ends.
-    fn phrase_at(&self, pieces: &[Piece], at: usize, first: bool) -> Option<usize> {
-        let Some(piece) = pieces.first() else { return Some(at) };
-        let token = self.text.tokens.get(at)?;
-        if piece.kind == Kind::Han {
-            if token.kind == Kind::Han && token.text == piece.text {
-                let end = self.phrase_at(&pieces[1..], at + 1, false);
-                if end.is_some() {
-                    return end;
-                }
-            }
-            let skip = !first && token.kind == Kind::Han && PARTICLES.contains(&token.text);
-            return if skip { self.phrase_at_strict(pieces, at + 1) } else { None };
-        }
-        if token.kind == Kind::Han {
-            return None;
-        }
-        if self.same(piece, at)
-            && let Some(end) = self.phrase_at(&pieces[1..], at + 1, false)
-        {
-            return Some(end);
-        }
-        self.joined(pieces, at).or_else(|| {
-            let skip = !first && ARTICLES.contains(&token.text.as_str());
-            if skip { self.phrase_at_strict(pieces, at + 1) } else { None }
-        })
-    }
-
-    /// As `phrase_at`, after a word was skipped: not a second one.
-    fn phrase_at_strict(&self, pieces: &[Piece], at: usize) -> Option<usize> {
-        let (piece, token) = (pieces.first()?, self.text.tokens.get(at)?);
-        let here = if piece.kind == Kind::Han { token.text == piece.text } else { self.same(piece, at) };
-        if here { self.phrase_at(&pieces[1..], at + 1, false) } else { None }
-    }
-
-    fn same(&self, piece: &Piece, at: usize) -> bool {
-        let token = &self.text.tokens[at];
-        if token.kind != piece.kind {
-            return false;
-        }
-        match piece.kind {
-            Kind::Number => token.text == piece.text,
-            _ if piece.prefix => token.text.starts_with(&piece.text),
-            _ => {
-                let mine = &self.stems[at];
-                *mine == piece.stem
-                    || token.text == piece.text
-                    || (!self.vocabulary.contains(mine)
-                        && !ordinary(&token.text)
-                        && (slip(mine, &piece.stem) || slip(&token.text, &piece.text)))
-            }
-        }
-    }
-
-    /// `allreduce`, `all reduce`, `AllReduce`: pieces or tokens written together.
-    fn joined(&self, pieces: &[Piece], at: usize) -> Option<usize> {
-        let tokens = &self.text.tokens;
-        let latin = |token: &Token| token.kind != Kind::Han;
-        let mut text = tokens[at].text.clone();
-        for (n, token) in tokens.iter().enumerate().skip(at + 1).take(3) {
-            if !latin(token) {
-                break;
-            }
-            text.push_str(&token.text);
-            if text.len() > pieces[0].text.len() + 2 {
-                break;
-            }
-            if stem(&text) == pieces[0].stem
-                && let Some(end) = self.phrase_at(&pieces[1..], n + 1, false)
-            {
-                return Some(end);
-            }
-        }
-        let mut word = pieces[0].text.clone();
-        for (n, piece) in pieces.iter().enumerate().skip(1).take(3) {
-            if piece.kind == Kind::Han || word.len() > tokens[at].text.len() {
-                break;
-            }
-            word.push_str(&piece.text);
-            if stem(&word) == self.stems[at]
-                && let Some(end) = self.phrase_at(&pieces[n + 1..], at + 1, false)
-            {
-                return Some(end);
-            }
-        }
-        None
     }
 
     fn ordered(&self, parts: &'a [Pattern], within: &Range<usize>, far: usize) -> Vec<Match> {
@@ -290,7 +183,7 @@ impl<'a> Matcher<'a> {
                     let mut out = Vec::new();
                     for a in &before {
                         for b in next.iter().filter(|b| b.span.start >= a.span.end) {
-                            if self.text.weight(a.span.end..b.span.start) <= far {
+                            if self.reading.text.weight(a.span.end..b.span.start) <= far {
                                 out.push(join(a, b));
                             }
                         }
@@ -326,7 +219,7 @@ impl<'a> Matcher<'a> {
     fn value(&self, value: &'a Value, within: &Range<usize>) -> Vec<Match> {
         let inside = |tokens: &Range<usize>| within.start <= tokens.start && tokens.end <= within.end;
         let here =
-            self.found.iter().enumerate().filter(|(_, (_, tokens))| inside(tokens) && !tokens.is_empty());
+            self.values.iter().enumerate().filter(|(_, (_, tokens))| inside(tokens) && !tokens.is_empty());
         let plain = |tokens: &Range<usize>| self.plain(tokens.clone());
         match value {
             Value::Number(number, unit) => here
@@ -351,14 +244,14 @@ impl<'a> Matcher<'a> {
                     ("fp32", 4.0),
                     ("fp8", 1.0),
                 ] {
-                    if self.text.tokens[within.clone()].iter().any(|token| token.text == word) {
+                    if self.reading.text.tokens[within.clone()].iter().any(|token| token.text == word) {
                         known.push(Known { value, unit: None, source: usize::MAX });
                     }
                 }
                 known.truncate(24);
                 let Some(sources) = solve(left, right, &known) else { return Vec::new() };
                 let spans: Vec<&Range<usize>> =
-                    sources.iter().filter_map(|s| self.found.get(*s)).map(|(_, t)| t).collect();
+                    sources.iter().filter_map(|s| self.values.get(*s)).map(|(_, t)| t).collect();
                 let start = spans.iter().map(|span| span.start).min();
                 let end = spans.iter().map(|span| span.end).max();
                 match (start, end) {

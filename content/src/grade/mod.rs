@@ -3,12 +3,16 @@
 //! Pure: no clock, no randomness, no network; the same answer has the same grade. It knows nothing of candidates or sessions.
 
 mod formula;
+mod index;
 mod kappa;
 mod matching;
+mod names;
 mod normal;
 mod pattern;
+mod phrase;
 mod polarity;
 pub(crate) mod read;
+mod reading;
 pub(crate) mod rubric;
 mod scan;
 mod score;
@@ -17,5 +21,7 @@ mod text;
 mod words;
 
 pub use kappa::{Agreement, agreement};
+pub use reading::Reading;
 pub use rubric::Rubric;
 pub use score::{grade, grade_follow_up};
+pub use shape::Prompts;

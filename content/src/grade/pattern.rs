@@ -8,13 +8,15 @@
 //! ```
 
 use super::formula::{self, Value};
+use super::index::key;
 use super::normal::Normal;
+use super::phrase::compounds;
 use super::text::{Kind, tokens};
 use super::words::stem;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Pattern {
-    Phrase(Vec<Piece>),
+    Phrase(Phrase),
     Concept(String),
     Value(Value),
     /// Side by side.
@@ -26,6 +28,41 @@ pub(crate) enum Pattern {
     Denied(Box<Pattern>),
     Either(Box<Pattern>),
     Absent(Box<Pattern>),
+}
+
+/// Words next to each other.
+#[derive(Debug, Clone)]
+pub(crate) struct Phrase {
+    pub pieces: Vec<Piece>,
+    /// The words that it may begin with: the first piece, or several written as one.
+    pub beginnings: Vec<Beginning>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Beginning {
+    pub key: u64,
+    pub text: String,
+    pub stem: String,
+    /// Whether a misspelling is forgiven.
+    pub slips: bool,
+}
+
+impl Phrase {
+    fn new(pieces: Vec<Piece>) -> Phrase {
+        let first = pieces.iter().take(1).map(|piece| Beginning {
+            key: key(&piece.stem),
+            text: piece.text.clone(),
+            stem: piece.stem.clone(),
+            slips: piece.kind == Kind::Word,
+        });
+        let joined = compounds(&pieces).map(|word| Beginning {
+            key: key(&word.stem),
+            text: word.text,
+            stem: word.stem,
+            slips: word.slips,
+        });
+        Phrase { beginnings: first.chain(joined).collect(), pieces }
+    }
 }
 
 /// One token of a phrase.
@@ -219,7 +256,7 @@ impl Parser<'_> {
             return self.fail("no word can be read here");
         }
         self.at += end;
-        Ok(Pattern::Phrase(pieces))
+        Ok(Pattern::Phrase(Phrase::new(pieces)))
     }
 }
 

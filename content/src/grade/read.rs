@@ -1,12 +1,14 @@
 //! `rubric.toml` and `lexicon.toml`: read, checked, compiled. An error names the place and what to do.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toml::Spanned;
 
 use super::matching::{Concepts, Window};
+use super::names::{Names, Spellings};
 use super::pattern::Pattern;
 use super::rubric::{Claim, Fatal, Lexicon, Point, Rubric, Statement};
 use super::words::stem;
@@ -118,7 +120,8 @@ pub(crate) fn read_lexicon(file: &SourceFile, errors: &mut Vec<ContentError>) ->
     let names: BTreeSet<&str> = concepts.keys().map(String::as_str).collect();
     reader.known_concepts(&parsed.concepts, &concepts, &names);
     reader.no_cycles(&parsed.concepts, &concepts);
-    Lexicon { concepts, vars: parsed.vars, text: file.text.clone() }
+    let names = Arc::new(Names::new(&parsed.vars));
+    Lexicon { concepts, vars: parsed.vars, names, text: file.text.clone() }
 }
 
 pub(crate) fn read_rubric(
@@ -141,14 +144,6 @@ pub(crate) fn read_rubric(
     let names: BTreeSet<&str> = concepts.keys().map(String::as_str).collect();
     reader.known_concepts(&parsed.concepts, &concepts, &names);
     reader.no_cycles(&parsed.concepts, &concepts);
-    let mut vars = lexicon.vars.clone();
-    for (name, spellings) in parsed.vars {
-        // A spelling means one thing in one question.
-        for others in vars.values_mut() {
-            others.retain(|spelling| !spellings.contains(spelling));
-        }
-        vars.insert(name, spellings);
-    }
     let points = reader.points(&parsed.point, &names);
     let sum: u32 = points.iter().map(|point| point.max).sum();
     if sum != 10 {
@@ -170,8 +165,24 @@ pub(crate) fn read_rubric(
         follow_ups,
         vocabulary,
         concepts,
-        vars,
+        names: names_of(lexicon, parsed.vars),
     })
+}
+
+/// The lexicon's names, or those with the rubric's own.
+fn names_of(lexicon: &Lexicon, own: Spellings) -> Arc<Names> {
+    if own.is_empty() {
+        return Arc::clone(&lexicon.names);
+    }
+    let mut vars = lexicon.vars.clone();
+    for (name, spellings) in own {
+        // A spelling means one thing in one question.
+        for others in vars.values_mut() {
+            others.retain(|spelling| !spellings.contains(spelling));
+        }
+        vars.insert(name, spellings);
+    }
+    Arc::new(Names::new(&vars))
 }
 
 struct Reader<'a, 'e> {
@@ -450,7 +461,7 @@ impl Reader<'_, '_> {
 fn vocabulary<'c>(concepts: &'c Concepts, claims: impl Iterator<Item = &'c Claim>) -> HashSet<String> {
     fn words(pattern: &Pattern, out: &mut HashSet<String>) {
         match pattern {
-            Pattern::Phrase(pieces) => out.extend(pieces.iter().map(|piece| stem(&piece.text))),
+            Pattern::Phrase(phrase) => out.extend(phrase.pieces.iter().map(|piece| stem(&piece.text))),
             Pattern::Adjacent(parts)
             | Pattern::Sequence(parts)
             | Pattern::All(parts)

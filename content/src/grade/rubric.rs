@@ -1,9 +1,10 @@
 //! How a question is graded, compiled: what `read` makes of `rubric.toml` and the shared `lexicon.toml`.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use super::formula::Spellings;
 use super::matching::{Concepts, Window};
+use super::names::{Names, Spellings};
 use super::pattern::Pattern;
 use crate::report::Label;
 
@@ -12,6 +13,7 @@ use crate::report::Label;
 pub(crate) struct Lexicon {
     pub concepts: Concepts,
     pub vars: Spellings,
+    pub names: Arc<Names>,
     /// The file, for the version of the rubrics that use it.
     pub text: String,
 }
@@ -29,7 +31,9 @@ pub struct Rubric {
     pub(crate) fatal: Vec<Fatal>,
     pub(crate) follow_ups: Vec<Vec<Point>>,
     pub(crate) concepts: Concepts,
-    pub(crate) vars: Spellings,
+    /// Shared with the other rubrics that add no names to the lexicon's.
+    pub(crate) names: Arc<Names>,
+    /// Stems of all words of all patterns: a word that is one of them is no misspelling of another.
     pub(crate) vocabulary: HashSet<String>,
 }
 

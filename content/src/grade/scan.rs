@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::formula::{Expr, Spellings, Unit};
+use super::formula::{Expr, Unit};
+use super::names::Names;
 use super::normal::is_han;
 use super::text::number_end;
 
@@ -14,7 +15,7 @@ pub(crate) struct Found {
 }
 
 /// Everything in a text that reads as a value.
-pub(crate) fn find(chars: &[char], spellings: &Spellings) -> Vec<Found> {
+pub(crate) fn find(chars: &[char], names: &Names) -> Vec<Found> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < chars.len() {
@@ -24,7 +25,7 @@ pub(crate) fn find(chars: &[char], spellings: &Spellings) -> Vec<Found> {
             at += 1;
             continue;
         }
-        let mut scanner = Scanner { chars, at, spellings, depth: 0 };
+        let mut scanner = Scanner { chars, at, names, depth: 0 };
         match scanner.expression() {
             Some(expr) => {
                 let end = scanner.at;
@@ -114,13 +115,13 @@ const MAX_DEPTH: u32 = 24;
 pub(crate) struct Scanner<'a> {
     chars: &'a [char],
     at: usize,
-    spellings: &'a Spellings,
+    names: &'a Names,
     depth: u32,
 }
 
 impl<'a> Scanner<'a> {
-    pub fn new(chars: &'a [char], spellings: &'a Spellings) -> Scanner<'a> {
-        Scanner { chars, at: 0, spellings, depth: 0 }
+    pub fn new(chars: &'a [char], names: &'a Names) -> Scanner<'a> {
+        Scanner { chars, at: 0, names, depth: 0 }
     }
 
     pub fn rest(&self) -> String {
@@ -331,16 +332,7 @@ impl<'a> Scanner<'a> {
 
     /// A variable in any of its spellings, or a letter that stands for itself.
     fn name(&mut self) -> Option<Expr> {
-        let mut best: Option<(usize, &str)> = None;
-        for (name, spellings) in self.spellings {
-            for spelling in spellings {
-                let length = spelling.chars().count();
-                if best.is_none_or(|(longest, _)| length > longest) && self.spelled(spelling, length) {
-                    best = Some((length, name));
-                }
-            }
-        }
-        if let Some((length, name)) = best {
+        if let Some((length, name)) = self.names.longest(&self.chars[self.at..]) {
             self.at += length;
             return Some(Expr::Name(name.to_owned()));
         }
@@ -349,27 +341,11 @@ impl<'a> Scanner<'a> {
             .take_while(|c| c.is_alphanumeric() && !is_han(**c) || **c == '_')
             .count();
         let word = &self.chars[self.at..self.at + run];
-        let known = self.spellings.is_empty();
-        if run == 1 || (known && run > 1) {
+        if run == 1 || (self.names.is_empty() && run > 1) {
             self.at += run;
             return Some(Expr::Name(word.iter().collect()));
         }
         self.letters(run)
-    }
-
-    fn spelled(&self, spelling: &str, length: usize) -> bool {
-        let end = self.at + length;
-        if end > self.chars.len() {
-            return false;
-        }
-        let text = &self.chars[self.at..end];
-        let equal = match length {
-            1 => spelling.chars().eq(text.iter().copied()),
-            _ => spelling.chars().zip(text).all(|(a, b)| a == *b || a.eq_ignore_ascii_case(b)),
-        };
-        let letter = |c: &char| c.is_alphanumeric() && !is_han(*c) || *c == '_';
-        let last_han = text.last().is_some_and(|c| is_han(*c));
-        equal && (last_han || !self.chars.get(end).is_some_and(letter))
     }
 
     /// `αB`, `THb`: names of one letter without a sign between them, after a factor or with a Greek letter.
@@ -380,14 +356,8 @@ impl<'a> Scanner<'a> {
         if !(2..=4).contains(&run) || !(greek || after) {
             return None;
         }
-        let names: Option<Vec<Expr>> = word
-            .iter()
-            .map(|c| {
-                let letter = c.to_string();
-                let known = self.spellings.iter().find(|(_, spellings)| spellings.contains(&letter));
-                known.map(|(name, _)| Expr::Name(name.clone()))
-            })
-            .collect();
+        let names: Option<Vec<Expr>> =
+            word.iter().map(|c| self.names.letter(*c).map(|name| Expr::Name(name.to_owned()))).collect();
         let names = names?;
         self.at += run;
         Some(Expr::Product(names))

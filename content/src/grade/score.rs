@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use super::matching::{Match, Matcher, Window};
 use super::pattern::Pattern;
+use super::reading::Reading;
 use super::rubric::{Claim, Point, Rubric, Statement};
-use super::shape::{Blocked, blocked};
+use super::shape::{Blocked, Prompts};
 use super::text::Text;
 use crate::report::{Grade, Label, PointGrade, Quote, Reason, Remark, RemarkKind, Verdict};
 
@@ -13,27 +14,41 @@ use crate::report::{Grade, Label, PointGrade, Quote, Reason, Remark, RemarkKind,
 const FATAL_CAP: u32 = 2;
 /// A list of keywords earns no more than this.
 const KEYWORD_CAP: u32 = 1;
-/// Longer answers are read to here; nobody writes as much in an interview.
-const MAX_BYTES: usize = 64 << 10;
 /// Below this a person should look.
 const SURE: f32 = 0.6;
 
-/// Grades an answer. `prompts` are the question's texts in the languages it is asked in: repeating them earns nothing.
-pub fn grade(rubric: &Rubric, prompts: &[&str], answer: &str) -> Grade {
+/// Grades an answer.
+pub fn grade(rubric: &Rubric, prompts: &Prompts, answer: &Reading<'_>) -> Grade {
     run(rubric, &rubric.points, true, prompts, answer)
 }
 
 /// Grades the answer to a follow-up, counted from 0. `None` when the question has no such follow-up.
-pub fn grade_follow_up(rubric: &Rubric, follow_up: usize, prompts: &[&str], answer: &str) -> Option<Grade> {
+pub fn grade_follow_up(
+    rubric: &Rubric,
+    follow_up: usize,
+    prompts: &Prompts,
+    answer: &Reading<'_>,
+) -> Option<Grade> {
     Some(run(rubric, rubric.follow_ups.get(follow_up)?, false, prompts, answer))
 }
 
-fn run(rubric: &Rubric, points: &[Point], with_fatal: bool, prompts: &[&str], answer: &str) -> Grade {
-    let text = Text::new(head(answer));
-    let prompts: Vec<Text> = prompts.iter().map(|prompt| Text::new(prompt)).collect();
-    let blocked = blocked(&text, &prompts);
-    let matcher = Matcher::new(&text, &rubric.concepts, &rubric.vocabulary, &rubric.vars);
-    let reader = Reader { matcher: &matcher, blocked: &blocked, answer };
+fn run(
+    rubric: &Rubric,
+    points: &[Point],
+    with_fatal: bool,
+    prompts: &Prompts,
+    answer: &Reading<'_>,
+) -> Grade {
+    let text = &answer.text;
+    let echo = |sentence: &Range<usize>| prompts.echoed(text, sentence).then_some(Blocked::Echo);
+    let blocked: Vec<Option<Blocked>> = text
+        .sentences
+        .iter()
+        .zip(&answer.blocked)
+        .map(|(sentence, blocked)| blocked.or_else(|| echo(sentence)))
+        .collect();
+    let matcher = Matcher::new(answer, rubric);
+    let reader = Reader { matcher: &matcher, blocked: &blocked, answer: answer.answer };
 
     let mut grades: Vec<PointGrade> = points.iter().map(|point| reader.point(point)).collect();
     let mut fatal = Vec::new();
@@ -50,19 +65,19 @@ fn run(rubric: &Rubric, points: &[Point], with_fatal: bool, prompts: &[&str], an
             }
         }
     }
-    let mut remarks = reader.remarks(&text);
+    let mut remarks = reader.remarks(text);
     let earned: u32 = grades.iter().map(|point| point.awarded).sum();
     let mut total = earned;
     if !fatal.is_empty() {
         total = total.min(FATAL_CAP);
     }
-    if reader.share(&text, Blocked::Keywords) > 0.6 {
+    if reader.share(text, Blocked::Keywords) > 0.6 {
         total = total.min(KEYWORD_CAP);
     }
     if earned == 0 && fatal.is_empty() && remarks.is_empty() && text.weight(0..text.tokens.len()) > 40 {
         remarks.push(remark(RemarkKind::OffTopic, None));
     }
-    let confidence = reader.confidence(&text, &grades, !fatal.is_empty());
+    let confidence = reader.confidence(text, &grades, !fatal.is_empty());
     Grade {
         version: rubric.version.clone(),
         total,
@@ -70,17 +85,10 @@ fn run(rubric: &Rubric, points: &[Point], with_fatal: bool, prompts: &[&str], an
         points: grades,
         fatal,
         remarks,
+        other_question: None,
         confidence,
         person: confidence < SURE,
     }
-}
-
-fn head(answer: &str) -> &str {
-    let mut end = answer.len().min(MAX_BYTES);
-    while !answer.is_char_boundary(end) {
-        end -= 1;
-    }
-    &answer[..end]
 }
 
 fn remark(kind: RemarkKind, quote: Option<Quote>) -> Remark {
@@ -94,6 +102,7 @@ fn remark(kind: RemarkKind, quote: Option<Quote>) -> Remark {
         RemarkKind::OffTopic => {
             ("没有找到与本题要点有关的论断", "no claim that belongs to this question was found")
         }
+        RemarkKind::OtherQuestion => ("这是另一题的答案", "this answers another question"),
         RemarkKind::Contradiction => ("前后矛盾", "contradicts itself"),
     };
     Remark { kind, label: Label { zh: zh.to_owned(), en: en.to_owned() }, quote }
@@ -174,7 +183,7 @@ impl<'a> Reader<'a> {
     /// The first statement of one of these patterns; `surely` where it takes marks away.
     fn first(&self, patterns: &'a [Pattern], window: Window, surely: bool) -> Option<Match> {
         let windows = self.matcher.windows(window);
-        for pattern in patterns {
+        for pattern in patterns.iter().filter(|pattern| self.matcher.possible(pattern)) {
             for window in &windows {
                 let found = self
                     .matcher
@@ -190,7 +199,7 @@ impl<'a> Reader<'a> {
     }
 
     fn counts(&self, span: &Range<usize>) -> bool {
-        let sentences = &self.matcher.text.sentences;
+        let sentences = &self.matcher.reading.text.sentences;
         let first = Text::index_in(sentences, span.start);
         let last = Text::index_in(sentences, span.end.saturating_sub(1).max(span.start));
         (first..=last).any(|i| self.blocked.get(i).copied().flatten().is_none())
@@ -198,7 +207,7 @@ impl<'a> Reader<'a> {
 
     /// The clause or clauses around a match.
     fn quote(&self, span: &Range<usize>) -> Quote {
-        let text = self.matcher.text;
+        let text = &self.matcher.reading.text;
         let start = text.clause_of(span.start).start;
         let end = text.clause_of(span.end.saturating_sub(1).max(span.start)).end;
         let bytes = text.bytes(&(start..end));
