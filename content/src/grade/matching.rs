@@ -107,6 +107,7 @@ impl<'a> Matcher<'a> {
             Pattern::Either(part) => {
                 let either = |mut m: Match| {
                     m.used.append(&mut m.denied);
+                    m.asserted = true;
                     m
                 };
                 self.matches(part, within).into_iter().map(either).collect()

@@ -17,6 +17,8 @@ pub(crate) mod rubric;
 mod scan;
 mod score;
 mod shape;
+#[cfg(test)]
+mod tests;
 mod text;
 mod words;
 

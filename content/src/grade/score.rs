@@ -146,14 +146,15 @@ impl<'a> Reader<'a> {
             marks,
             quotes,
         };
-        if let Some(found) = self.first(&claim.unless, claim.window, true) {
+        // Whoever says the opposite anywhere does not hold the claim.
+        if let Some(found) = self.first(&claim.unless, &[], claim.window, true) {
             return reason(Verdict::Cancelled, 0.0, vec![self.quote(&found.span)]);
         }
         if !claim.items.is_empty() {
             let named: Vec<Quote> = claim
                 .items
                 .iter()
-                .filter_map(|item| self.first(std::slice::from_ref(item), claim.window, false))
+                .filter_map(|item| self.first(std::slice::from_ref(item), &[], claim.window, false))
                 .map(|found| self.quote(&found.span))
                 .collect();
             let marks = claim.scale.get(named.len()).copied().unwrap_or(0.0);
@@ -164,38 +165,45 @@ impl<'a> Reader<'a> {
             };
             return reason(verdict, marks, named);
         }
-        if let Some(found) = self.first(&claim.when, claim.window, false) {
-            return reason(Verdict::Full, claim.marks, vec![self.quote(&found.span)]);
-        }
-        if let Some(found) = self.first(&claim.part, claim.window, false) {
-            return reason(Verdict::Partial, claim.marks / 2.0, vec![self.quote(&found.span)]);
+        for (patterns, verdict, marks) in
+            [(&claim.when, Verdict::Full, claim.marks), (&claim.part, Verdict::Partial, claim.marks / 2.0)]
+        {
+            if let Some(found) = self.first(patterns, &[], claim.window, false) {
+                return reason(verdict, marks, vec![self.quote(&found.span)]);
+            }
         }
         reason(Verdict::Missing, 0.0, Vec::new())
     }
 
+    /// Whether an error is stated in a window that does not excuse it: a "may" in another sentence excuses nothing.
     fn states(&self, statement: &'a Statement) -> Option<Quote> {
-        if self.first(&statement.unless, statement.window, true).is_some() {
-            return None;
-        }
-        self.first(&statement.when, statement.window, true).map(|found| self.quote(&found.span))
+        let found = self.first(&statement.when, &statement.unless, statement.window, true)?;
+        Some(self.quote(&found.span))
     }
 
-    /// The first statement of one of these patterns; `surely` where it takes marks away.
-    fn first(&self, patterns: &'a [Pattern], window: Window, surely: bool) -> Option<Match> {
+    /// The first statement of one of these patterns in a window without any of the others; `surely` where it takes marks away.
+    fn first(
+        &self,
+        when: &'a [Pattern],
+        unless: &'a [Pattern],
+        window: Window,
+        surely: bool,
+    ) -> Option<Match> {
         let windows = self.matcher.windows(window);
-        for pattern in patterns.iter().filter(|pattern| self.matcher.possible(pattern)) {
+        for pattern in when.iter().filter(|pattern| self.matcher.possible(pattern)) {
             for window in &windows {
-                let found = self
-                    .matcher
-                    .matches(pattern, window)
-                    .into_iter()
-                    .find(|found| self.matcher.stated(found, surely) && self.counts(&found.span));
-                if found.is_some() {
-                    return found;
+                let Some(found) = self.stated(pattern, window, surely) else { continue };
+                if !unless.iter().any(|pattern| self.stated(pattern, window, true).is_some()) {
+                    return Some(found);
                 }
             }
         }
         None
+    }
+
+    fn stated(&self, pattern: &'a Pattern, window: &Range<usize>, surely: bool) -> Option<Match> {
+        let mut found = self.matcher.matches(pattern, window).into_iter();
+        found.find(|found| self.matcher.stated(found, surely) && self.counts(&found.span))
     }
 
     fn counts(&self, span: &Range<usize>) -> bool {

@@ -57,7 +57,10 @@ impl Text {
                 Some(next) => strongest(&breaks, out.tokens[i - 1].chars.end..next.chars.start),
                 None => Break::Sentence,
             };
-            let turn = gap == Break::None && i < out.tokens.len() && begins_clause(&out.tokens[i..]);
+            let turn = gap == Break::None
+                && i < out.tokens.len()
+                && begins_clause(&out.tokens[i..])
+                && !denied_reason(&out.tokens, i);
             if gap == Break::Sentence {
                 out.sentences.push(sentence..i);
                 sentence = i;
@@ -306,6 +309,18 @@ fn begins_clause(tokens: &[Token]) -> bool {
         let length = tokens.iter().position(|token| token.ends).map_or(tokens.len(), |n| n + 1);
         let word: String = tokens[..length.min(4)].iter().map(|token| token.text.as_str()).collect();
         TURNS.contains(&word.as_str())
+    }
+}
+
+/// 不是因为, `isn't because`: the reason is what is denied.
+fn denied_reason(tokens: &[Token], at: usize) -> bool {
+    let text = |back: usize| at.checked_sub(back).map_or("", |i| tokens[i].text.as_str());
+    match tokens[at].text.as_str() {
+        "because" => {
+            text(1) == "not" || (text(2) == "not" && matches!(text(1), "just" | "simply" | "merely"))
+        }
+        "因" => text(1) == "非" || (text(1) == "是" && matches!(text(2), "不" | "非" | "未")),
+        _ => false,
     }
 }
 

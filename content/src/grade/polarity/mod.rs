@@ -3,6 +3,7 @@
 //! A negator has a place and a scope, both token ranges. What is matched inside a scope is denied by that negator; two negators cancel.
 
 mod questions;
+mod reported;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -101,6 +102,11 @@ impl Reader<'_> {
         {
             return at + length;
         }
+        if let Some(length) = self.longest(at, &words.not_simply)
+            && self.more_follows(at + length, &sentence)
+        {
+            return at + length;
+        }
         if let Some(length) = self.longest(at, &words.confirmed)
             && self.asks(&sentence)
         {
@@ -110,9 +116,8 @@ impl Reader<'_> {
             self.out.supposed.push(at..clause.end);
             return at + length;
         }
-        if let Some(length) = self.longest(at, &words.reported) {
-            let end = words.turn.find(self.tokens, at + length..sentence.end).unwrap_or(sentence.end);
-            self.deny(at..at + length, at + length..end, false);
+        if let Some(length) = self.opinion(at, &sentence) {
+            self.reported(at, length, &sentence);
             return at + length;
         }
         if let Some(length) = self.longest(at, &words.after) {
@@ -122,8 +127,7 @@ impl Reader<'_> {
                 self.deny(at + 1..at + 2, clause, false);
                 return at + length;
             }
-            let from = (sentence.start..at).rev().find(|i| self.longest(*i, &words.turn).is_some());
-            self.deny(at..at + length, from.unwrap_or(sentence.start)..at, false);
+            self.judged(at, length, &sentence, &clause);
             return at + length;
         }
         if let Some(length) = self.longest(at, &words.denied_before) {
@@ -137,8 +141,10 @@ impl Reader<'_> {
             return self.negation(at, length, &clause);
         }
         if let Some(length) = self.longest(at, &words.supposed) {
-            let would = (at..sentence.end).any(|i| self.is(i, "would"));
-            let end = if would { sentence.end } else { self.end_of_condition(at, length, &clause) };
+            // What would be, in this clause or the next, is not so.
+            let next = self.text.clause_of(clause.end.min(sentence.end - 1));
+            let would = (at..next.end).any(|i| self.is(i, "would"));
+            let end = if would { next.end } else { self.end_of_condition(at, length, &clause) };
             self.out.supposed.push(at..end);
             return at + length;
         }

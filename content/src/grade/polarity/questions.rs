@@ -24,7 +24,8 @@ impl Reader<'_> {
         let chars = &self.text.normal.chars;
         let next = self.tokens.get(sentence.end).map_or(chars.len(), |token| token.chars.start);
         chars[self.tokens[last].chars.end..next].contains(&'?')
-            || matches!(self.tokens[last].text.as_str(), "吗" | "么")
+            // The 么 of 什么 is none.
+            || (matches!(self.tokens[last].text.as_str(), "吗" | "么") && self.tokens[last].begins)
     }
 
     fn question(&mut self, sentence: &Range<usize>, next: Option<Range<usize>>) {

@@ -73,6 +73,8 @@ fn a_condition_without_a_comma_ends_at_the_next_subject() {
     assert!(supposed("it hangs if the counts of two ranks differ", "differ"));
     assert!(plain("如果返回了就说明做完了", "做完"));
     assert!(supposed("如果返回成功，数据就好了", "返回"));
+    assert!(supposed("If it waited, the call would block", "block"));
+    assert!(plain("If I am first, I wait for you, although both would have come", "wait"));
 }
 
 #[test]
@@ -151,4 +153,79 @@ fn a_passive_denies_within_its_clause() {
     assert!(denied(text, "CPU"));
     assert!(denied(text, "involved"));
     assert!(plain(text, "NVLink"));
+}
+
+#[test]
+fn what_goes_wrong_otherwise_is_not_denied() {
+    for (text, word) in [
+        ("必须先等 event，否则结果就错了", "event"),
+        ("要先等 event 再读，不然读到的就是错的", "event"),
+        ("如果不在同一个 stream 上，就要等 event，直接读是错的", "event"),
+        ("如果顺序不一样，结果就错了", "结果"),
+        ("You must wait for the event, otherwise the sums are wrong", "event"),
+        ("要等 event 才对，马上读是错的", "event"),
+        ("先等 event 再读，这样才对", "event"),
+    ] {
+        assert!(plain(text, word), "{text}");
+    }
+    for (text, word) in [
+        ("认为返回了，数据就能读，是错的", "数据就能读"),
+        ("返回了数据就能读，这样理解是错的", "数据就能读"),
+        ("马上读是错的", "马上读"),
+    ] {
+        assert!(denied(text, word), "{text}");
+    }
+}
+
+#[test]
+fn what_ends_a_statement_is_no_question() {
+    assert!(plain("返回只说明入队，不说明别的什么", "入队"));
+    assert!(plain("先看它入队之后在等什么", "入队"));
+    assert!(supposed("返回就是做完了么", "做完"));
+}
+
+#[test]
+fn somebody_says_in_many_ways() {
+    for text in [
+        "有同事说返回就是做完",
+        "有的新人会觉得返回就是做完",
+        "网上有些文章说返回就是做完",
+        "不少同学认为返回就是做完",
+    ] {
+        assert!(denied(text, "做完"), "{text}");
+    }
+    for text in [
+        "many also think that it is done",
+        "Some engineers still believe it is done",
+        "A colleague of mine says it is done",
+        "Most newcomers will tend to assume that it is done",
+    ] {
+        assert!(denied(text, "done"), "{text}");
+    }
+    assert!(plain("有 event 说明做完了", "做完"));
+    assert!(plain("some ranks are done", "done"));
+}
+
+#[test]
+fn a_reason_that_is_none_is_denied() {
+    assert!(denied("It isn't because the ring is slow", "ring is slow"));
+    assert!(denied("小消息慢不是因为带宽不够，而是固定开销", "带宽"));
+    assert!(plain("小消息慢不是因为带宽不够，而是固定开销", "固定开销"));
+    assert!(plain("It is not slow because of the ring but because of the launches", "launches"));
+}
+
+#[test]
+fn a_warning_ends_with_its_clause() {
+    assert!(denied("别以为返回就是做完，要等 event", "做完"));
+    assert!(plain("别以为返回就是做完，要等 event", "event"));
+    assert!(denied("别以为函数返回了，数据就能读", "数据就能读"));
+}
+
+#[test]
+fn not_simply_denies_unless_more_follows() {
+    assert!(denied("Returning does not simply mean that it is done", "done"));
+    assert!(denied("It isn't just done when the call returns", "done"));
+    assert!(plain("It is not just async but also ordered", "async"));
+    assert!(plain("It does not merely enqueue, it also orders", "enqueue"));
+    assert!(plain("not only async but ordered", "async"));
 }
