@@ -159,6 +159,18 @@ impl Library {
         self.glossary.values()
     }
 
+    #[cfg(feature = "grade")]
+    pub(crate) fn glossary(&self) -> &BTreeMap<String, Term> {
+        &self.glossary
+    }
+
+    /// Heading ids of the chapters written in `lang`, by number.
+    #[cfg(feature = "grade")]
+    pub(crate) fn anchors(&self, lang: Lang) -> BTreeMap<u32, BTreeSet<String>> {
+        let ids = |chapter: &Chapter| chapter.toc.iter().map(|entry| entry.id.clone()).collect();
+        self.chapters(lang).map(|chapter| (chapter.meta.number, ids(chapter))).collect()
+    }
+
     /// Every `source` block, for [`crate::check_sources`].
     pub fn citations(&self) -> &[Citation] {
         &self.citations
@@ -218,7 +230,7 @@ fn read(root: &Path, path: &str, errors: &mut Vec<ContentError>) -> Option<Sourc
 }
 
 /// Names of the folders in `labs/catalogue` that hold a `lab.toml`.
-fn lab_ids(root: &Path, errors: &mut Vec<ContentError>) -> BTreeSet<String> {
+pub(crate) fn lab_ids(root: &Path, errors: &mut Vec<ContentError>) -> BTreeSet<String> {
     folders(root, CATALOGUE, errors)
         .into_iter()
         .filter(|id| root.join(CATALOGUE).join(id).join("lab.toml").is_file())

@@ -1,6 +1,8 @@
 //! The question bank below `content/interview`: texts in two languages, rubric and graded samples, read and checked.
 
 mod answer;
+#[cfg(feature = "render")]
+mod html;
 mod samples;
 mod sections;
 
@@ -16,6 +18,8 @@ use crate::report::Grade;
 use crate::source::SourceFile;
 
 pub use answer::{Answer, FITS};
+#[cfg(feature = "render")]
+pub use html::QuestionHtml;
 pub use samples::Sample;
 pub use sections::Texts;
 

@@ -82,6 +82,9 @@ fn check(arguments: &Arguments) -> ExitCode {
         Ok(bank) => bank,
         Err(errors) => return refuse(&errors.0),
     };
+    if let Err(errors) = bank.html(&arguments.root, &library) {
+        return refuse(&errors.0);
+    }
     for summary in library.summaries() {
         println!(
             "{} {}: {} min, {} headings, {} formulas, {} figures, {} checked sums, {} quizzes, {} widgets, {} sources, {} terms",
