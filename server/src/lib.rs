@@ -13,6 +13,7 @@ pub mod limits;
 pub mod listen;
 pub mod observe;
 pub mod problem;
+pub mod questions;
 pub mod remark;
 pub mod routes;
 pub mod secret;

@@ -1,4 +1,4 @@
-//! What pages are made from, loaded once at start: the course, the labs, the WASM build.
+//! What pages are made from, loaded once at start: the course, the question bank, the labs, the WASM build.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,14 @@ use ringlab_content::Library;
 use ringlab_labs::catalogue::Catalogue;
 use sha2::{Digest as _, Sha256};
 
+use crate::questions::Questions;
 use crate::secret::hex;
 
 #[derive(Debug)]
 pub struct Site {
     pub library: Library,
     pub catalogue: Catalogue,
+    pub questions: Questions,
     /// Files below `/pkg/` by path.
     pub pkg: HashMap<String, PkgFile>,
     /// Content hash of the WASM build; empty without one.
@@ -30,11 +32,14 @@ impl Site {
     /// Loads everything, or lists everything that is wrong: a server does not start with half a course.
     pub fn load(root: &Path, pkg: Option<&Path>) -> anyhow::Result<Site> {
         let catalogue = Catalogue::load(&root.join("labs/catalogue"));
-        let library = Library::load(root);
-        let (catalogue, library) = match (catalogue, library) {
-            (Ok(catalogue), Ok(library)) => (catalogue, library),
-            (catalogue, library) => {
-                let errors = [catalogue.err().map(|e| e.to_string()), library.err().map(|e| e.to_string())];
+        let course = Library::load(root).and_then(|library| {
+            let questions = Questions::load(root, &library)?;
+            Ok((library, questions))
+        });
+        let (catalogue, library, questions) = match (catalogue, course) {
+            (Ok(catalogue), Ok((library, questions))) => (catalogue, library, questions),
+            (catalogue, course) => {
+                let errors = [catalogue.err().map(|e| e.to_string()), course.err().map(|e| e.to_string())];
                 let errors: Vec<String> = errors.into_iter().flatten().collect();
                 bail!(
                     "content below {} has errors; mend them and start again:\n{}",
@@ -49,7 +54,7 @@ impl Site {
             files = read_pkg(folder)?;
             build = hash(&files);
         }
-        Ok(Site { library, catalogue, pkg: files, build })
+        Ok(Site { library, catalogue, questions, pkg: files, build })
     }
 }
 

@@ -25,6 +25,7 @@ mod health;
 mod jobs;
 mod labs;
 mod pages;
+mod questions;
 mod runner;
 mod runners;
 
@@ -41,6 +42,7 @@ pub fn router(app: App) -> Router {
         .route("/jobs/{id}/artifacts/{name}", get(artifacts::show))
         .route("/jobs/{id}/perfetto", get(artifacts::perfetto))
         .route("/labs/{name}/verify", post(labs::verify))
+        .route("/questions", get(questions::list))
         .route("/runners", get(runners::list))
         .route("/runner", get(runner::connect))
         .layer(from_fn(extract::whole_body))
