@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ringlab_content::bank::{Bank, Question, QuestionHtml};
+use ringlab_content::report::Grade;
 use ringlab_content::{ContentErrors, Library};
 use ringlab_interview::api::{ChapterLink, FollowUp, ModelAnswer, QuestionCard};
 use ringlab_interview::bank;
@@ -36,9 +37,14 @@ impl Questions {
         Ok(Questions { texts: texts.collect(), bank })
     }
 
-    /// The rubric, for grading.
-    pub fn question(&self, number: u32) -> Option<&Question> {
-        self.bank.question(number)
+    /// Grades an answer to a question. `None` when there is no such question.
+    pub fn grade(&self, number: u32, answer: &str) -> Option<Grade> {
+        self.bank.read(answer).grade(number)
+    }
+
+    /// Grades an answer to follow-up `n`, from 1. `None` when there is no such follow-up.
+    pub fn grade_follow_up(&self, number: u32, n: usize, answer: &str) -> Option<Grade> {
+        self.bank.read(answer).grade_follow_up(number, n)
     }
 
     pub fn texts(&self, number: u32) -> Option<&QuestionTexts> {
