@@ -49,6 +49,23 @@ pub enum Role {
     Admin,
 }
 
+impl Role {
+    pub const ALL: [Role; 3] = [Role::Learner, Role::Instructor, Role::Admin];
+
+    /// As it is written in JSON, in the database and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Learner => "learner",
+            Role::Instructor => "instructor",
+            Role::Admin => "admin",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Role> {
+        Role::ALL.into_iter().find(|r| r.name() == name)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountView {
     /// `None` for a visitor who has not written anything yet.

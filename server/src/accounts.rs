@@ -1,17 +1,20 @@
 //! Who is asking. A browser is known by a cookie; the first write makes it a guest.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
-use std::time::Duration;
+use ringlab_interview::api::Role;
 
 use crate::app::App;
 use crate::clock::UnixMs;
 use crate::limits::Action;
 use crate::problem::{ApiResult, Problem};
 use crate::secret::{TokenHash, new_token};
+use crate::store::users::Session;
+use crate::visibility;
 
 const COOKIE: &str = "ringlab";
 /// Browsers keep cookies for at most 400 days.
@@ -23,8 +26,33 @@ const SEEN: Duration = Duration::from_secs(3600);
 #[derive(Debug, Clone)]
 pub struct Visitor {
     pub user: Option<String>,
+    /// A guest's and a stranger's is [`Role::Learner`].
+    pub role: Role,
+    /// Has an account with a password; a guest has only a cookie.
+    pub member: bool,
+    /// Of the cookie, when it is a user's.
+    pub session: Option<TokenHash>,
     /// Address of the browser, for limits alone.
     pub address: String,
+}
+
+/// Extractor: someone with an account. Others are asked to sign in.
+#[derive(Debug, Clone)]
+pub struct Member {
+    pub user: String,
+    pub role: Role,
+}
+
+/// Extractor: an instructor, or an admin.
+#[derive(Debug, Clone)]
+pub struct Instructor {
+    pub user: String,
+}
+
+/// Extractor: an admin.
+#[derive(Debug, Clone)]
+pub struct Admin {
+    pub user: String,
 }
 
 /// A user, and the cookie to set if the account is new.
@@ -39,16 +67,51 @@ impl FromRequestParts<App> for Visitor {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let address = address(parts, app);
-        let Some(token) = token(&parts.headers) else { return Ok(Visitor { user: None, address }) };
+        let nobody =
+            |address| Visitor { user: None, role: Role::Learner, member: false, session: None, address };
+        let Some(token) = token(&parts.headers) else { return Ok(nobody(address)) };
         let hash = TokenHash::of(token);
-        let Some((user, seen)) = app.store.session(&hash).await? else {
-            return Ok(Visitor { user: None, address });
-        };
+        let Some(session) = app.store.session(&hash).await? else { return Ok(nobody(address)) };
         let now = UnixMs::now();
-        if seen < now.minus(SEEN) {
+        if session.seen < now.minus(SEEN) {
             app.store.touch_session(&hash, now).await?;
         }
-        Ok(Visitor { user: Some(user), address })
+        let Session { user, role, member, .. } = session;
+        Ok(Visitor { user: Some(user), role, member, session: Some(hash), address })
+    }
+}
+
+impl FromRequestParts<App> for Member {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let visitor = Visitor::from_request_parts(parts, app).await?;
+        let user = visitor.user.filter(|_| visitor.member).ok_or_else(visibility::sign_in_first)?;
+        Ok(Member { user, role: visitor.role })
+    }
+}
+
+impl FromRequestParts<App> for Instructor {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let member = Member::from_request_parts(parts, app).await?;
+        if !visibility::may_teach(member.role) {
+            return Err(visibility::role_needed(Role::Instructor));
+        }
+        Ok(Instructor { user: member.user })
+    }
+}
+
+impl FromRequestParts<App> for Admin {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let member = Member::from_request_parts(parts, app).await?;
+        if !visibility::may_administer(member.role) {
+            return Err(visibility::role_needed(Role::Admin));
+        }
+        Ok(Admin { user: member.user })
     }
 }
 
@@ -62,14 +125,16 @@ impl Visitor {
         let token = new_token();
         let user = app.store.create_guest(&TokenHash::of(&token), UnixMs::now()).await?;
         tracing::info!(user, "new guest");
-        let secure = if app.config.secure_cookies() { "; Secure" } else { "" };
-        let cookie = format!(
-            "{COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{secure}",
-            COOKIE_AGE.as_secs()
-        );
-        let cookie = HeaderValue::try_from(cookie).expect("hex and attributes are visible ASCII");
-        Ok(Account { user, cookie: Some(cookie) })
+        Ok(Account { user, cookie: Some(cookie(app, &token)) })
     }
+}
+
+/// Sets a browser's session.
+pub fn cookie(app: &App, token: &str) -> HeaderValue {
+    let secure = if app.config.secure_cookies() { "; Secure" } else { "" };
+    let cookie =
+        format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{secure}", COOKIE_AGE.as_secs());
+    HeaderValue::try_from(cookie).expect("hex and attributes are visible ASCII")
 }
 
 fn token(headers: &HeaderMap) -> Option<&str> {

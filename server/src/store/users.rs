@@ -1,11 +1,23 @@
 //! Guests, members and their cookies.
 
+use ringlab_interview::api::Role;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::{Store, StoreResult};
+use super::{Store, StoreError, StoreResult};
 use crate::clock::UnixMs;
 use crate::secret::TokenHash;
+
+/// A browser's session and whose it is.
+#[derive(Debug, Clone)]
+pub struct Session {
+    pub user: String,
+    pub role: Role,
+    /// Has an e-mail address and a password; a guest has neither.
+    pub member: bool,
+    /// When it was last used, as far as that is written down.
+    pub seen: UnixMs,
+}
 
 impl Store {
     /// A new guest and the session of its first browser.
@@ -28,13 +40,23 @@ impl Store {
         Ok(id)
     }
 
-    /// Whose cookie this is, and when it was last seen.
-    pub async fn session(&self, token: &TokenHash) -> StoreResult<Option<(String, UnixMs)>> {
-        let row = sqlx::query("SELECT user_id, seen_ms FROM sessions WHERE token_hash = ?")
-            .bind(&token.0[..])
-            .fetch_optional(&self.read)
-            .await?;
-        row.map(|r| Ok((r.try_get(0)?, UnixMs(r.try_get(1)?)))).transpose()
+    /// Whose cookie this is.
+    pub async fn session(&self, token: &TokenHash) -> StoreResult<Option<Session>> {
+        let row = sqlx::query(
+            "SELECT u.id, u.role, u.kind = 'member', s.seen_ms
+             FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.token_hash = ?",
+        )
+        .bind(&token.0[..])
+        .fetch_optional(&self.read)
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        let user: String = row.try_get(0)?;
+        Ok(Some(Session {
+            role: role(&user, row.try_get(1)?)?,
+            user,
+            member: row.try_get(2)?,
+            seen: UnixMs(row.try_get(3)?),
+        }))
     }
 
     pub async fn touch_session(&self, token: &TokenHash, now: UnixMs) -> StoreResult<()> {
@@ -58,4 +80,12 @@ impl Store {
         .await?;
         Ok(done.rows_affected())
     }
+}
+
+pub(super) fn role(user: &str, name: &str) -> StoreResult<Role> {
+    Role::from_name(name).ok_or_else(|| StoreError::Unreadable {
+        what: "role",
+        id: user.to_owned(),
+        cause: format!("`{name}` is none"),
+    })
 }
