@@ -137,6 +137,13 @@ pub fn cookie(app: &App, token: &str) -> HeaderValue {
     HeaderValue::try_from(cookie).expect("hex and attributes are visible ASCII")
 }
 
+/// Ends it in the browser.
+pub fn no_cookie(app: &App) -> HeaderValue {
+    let secure = if app.config.secure_cookies() { "; Secure" } else { "" };
+    HeaderValue::try_from(format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0{secure}"))
+        .expect("attributes are visible ASCII")
+}
+
 fn token(headers: &HeaderMap) -> Option<&str> {
     headers
         .get_all(header::COOKIE)

@@ -16,6 +16,7 @@ use crate::compute::Lane;
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
 use crate::limits::Limiter;
+use crate::password::Passwords;
 use crate::problem::{ApiResult, Problem};
 use crate::site::Site;
 use crate::store::Store;
@@ -44,6 +45,7 @@ pub struct Parts {
     pub compute: Lane,
     /// Marks, apart from it: a crowd at the verifier must not cost a finished run its marks.
     pub marking: Lane,
+    pub passwords: Passwords,
 }
 
 impl Deref for App {

@@ -65,6 +65,11 @@ pub enum Command {
         #[arg(long)]
         apply: bool,
     },
+    /// Make, list and change accounts, also while the server runs.
+    Account {
+        #[command(subcommand)]
+        what: crate::manage::Account,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -147,6 +147,18 @@ impl<S: Send + Sync> FromRequestParts<S> for JobId {
     }
 }
 
+/// An id in the path that is no job's. Anything but a UUID names nothing.
+#[derive(Debug, Clone)]
+pub struct Id(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        JobId::from_request_parts(parts, state).await.map(|JobId(id)| Id(id))
+    }
+}
+
 /// The part of the path that the route calls `name`. What is not UTF-8 names nothing.
 #[derive(Debug, Clone)]
 pub struct Name(pub String);

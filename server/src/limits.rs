@@ -15,6 +15,20 @@ pub enum Action {
     SubmitJob,
     /// By address.
     VerifyPlan,
+    /// By address: a class signs up at once.
+    SignUp,
+    /// By address: a class signs in at once.
+    SignIn,
+    /// By e-mail and address: whoever guesses from one place.
+    Guess,
+    /// By e-mail: whoever guesses from many. Loose enough that nobody is locked out of their account by others in a hurry.
+    GuessFromAnywhere,
+    /// By user: the own password, asked for again.
+    Confirm,
+    /// By user.
+    Export,
+    /// By address: answers and reveals of a class that practises.
+    Practise,
 }
 
 impl Action {
@@ -24,6 +38,13 @@ impl Action {
             Action::NewGuest => (120.0, Duration::from_millis(500)),
             Action::SubmitJob => (20.0, Duration::from_secs(3)),
             Action::VerifyPlan => (120.0, Duration::from_millis(250)),
+            Action::SignUp => (60.0, Duration::from_secs(10)),
+            Action::SignIn => (120.0, Duration::from_secs(1)),
+            Action::Guess => (10.0, Duration::from_secs(20)),
+            Action::GuessFromAnywhere => (100.0, Duration::from_secs(5)),
+            Action::Confirm => (10.0, Duration::from_secs(20)),
+            Action::Export => (5.0, Duration::from_secs(30)),
+            Action::Practise => (120.0, Duration::from_secs(1)),
         }
     }
 }
@@ -63,7 +84,7 @@ impl Limiter {
         bucket.at = now;
         if bucket.tokens < 1.0 {
             let wait = refill.mul_f64(1.0 - bucket.tokens).as_secs_f64().ceil();
-            // At most one refill interval: a few seconds.
+            // At most one refill interval: half a minute.
             return Err(Problem::too_fast((wait as u32).max(1)));
         }
         bucket.tokens -= 1.0;

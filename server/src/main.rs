@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use anyhow::Context as _;
 use clap::Parser as _;
 use ringlab_server::config::{Command, Config, LogFormat};
-use ringlab_server::{remark, serve};
+use ringlab_server::{manage, remark, serve};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -14,6 +14,10 @@ use tracing_subscriber::EnvFilter;
 async fn main() -> anyhow::Result<()> {
     let config = Config::parse();
     log_to_stderr(config.log_format);
+    if let Some(Command::Account { what }) = &config.command {
+        let input = std::io::stdin().lock();
+        return manage::run(&config, what.clone(), input, std::io::stdout()).await;
+    }
     let shutdown = CancellationToken::new();
     stop_on_signals(shutdown.clone())?;
     let command = config.command.clone();

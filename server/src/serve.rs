@@ -20,6 +20,7 @@ use crate::compute::Lane;
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
 use crate::limits::Limiter;
+use crate::password::Passwords;
 use crate::secret::TokenHash;
 use crate::site::Site;
 use crate::store::Store;
@@ -30,6 +31,8 @@ use crate::{listen, observe, routes};
 const TIDY: Duration = Duration::from_secs(3600);
 const IDLE_GUEST: Duration = Duration::from_secs(30 * 24 * 3600);
 const OLD_CONNECTION: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Longer than browsers keep a cookie.
+const OLD_SESSION: Duration = Duration::from_secs(401 * 24 * 3600);
 /// A shorter runner token can be guessed.
 const TOKEN_MIN: usize = 16;
 
@@ -61,6 +64,7 @@ pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result
         tasks: TaskTracker::new(),
         compute: Lane::new(cores),
         marking: Lane::new(cores),
+        passwords: Passwords::new(cores),
         config,
         store,
         blobs,
@@ -158,10 +162,13 @@ async fn tidy(app: App) {
         let now = UnixMs::now();
         let guests = app.store.forget_idle_guests(now.minus(IDLE_GUEST)).await;
         let connections = app.store.forget_old_connections(now.minus(OLD_CONNECTION)).await;
-        match (guests, connections) {
-            (Ok(guests), Ok(connections)) => tracing::info!(guests, connections, "forgot what nobody needs"),
-            (guests, connections) => {
-                tracing::error!(?guests, ?connections, "tidying failed; trying again in an hour")
+        let sessions = app.store.forget_old_sessions(now.minus(OLD_SESSION)).await;
+        match (guests, connections, sessions) {
+            (Ok(guests), Ok(connections), Ok(sessions)) => {
+                tracing::info!(guests, connections, sessions, "forgot what nobody needs")
+            }
+            (guests, connections, sessions) => {
+                tracing::error!(?guests, ?connections, ?sessions, "tidying failed; trying again in an hour")
             }
         }
     }

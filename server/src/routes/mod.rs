@@ -17,6 +17,8 @@ use crate::app::App;
 use crate::problem::{self, Problem};
 use crate::{extract, observe, security};
 
+mod account;
+mod accounts;
 mod answers;
 mod artifacts;
 mod events;
@@ -45,6 +47,15 @@ pub fn router(app: App) -> Router {
         .route("/questions", get(questions::list))
         .route("/runners", get(runners::list))
         .route("/runner", get(runner::connect))
+        .route("/account", get(account::show))
+        .route("/account/sign-up", post(account::sign_up))
+        .route("/account/sign-in", post(account::sign_in))
+        .route("/account/sign-out", post(account::sign_out))
+        .route("/account/password", post(account::change_password))
+        .route("/account/export", get(account::export))
+        .route("/account/delete", post(account::delete))
+        .route("/accounts", get(accounts::find))
+        .route("/accounts/{id}/role", post(accounts::change_role))
         .layer(from_fn(extract::whole_body))
         .layer(from_fn(in_time));
     let v1 = quick

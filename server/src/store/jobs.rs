@@ -182,6 +182,14 @@ impl Store {
         rows.iter().map(record).collect()
     }
 
+    /// The owner's queued and running jobs.
+    pub async fn active_jobs_of(&self, owner: &str) -> StoreResult<Vec<String>> {
+        Ok(sqlx::query_scalar("SELECT id FROM jobs WHERE owner = ? AND state IN ('queued', 'running')")
+            .bind(owner)
+            .fetch_all(&self.read)
+            .await?)
+    }
+
     /// Jobs that are done and have a result: what marks can be computed from again.
     pub async fn ids_of_done_jobs(&self) -> StoreResult<Vec<String>> {
         Ok(sqlx::query_scalar("SELECT id FROM jobs WHERE state = 'done' ORDER BY id")

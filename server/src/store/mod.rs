@@ -13,6 +13,8 @@ pub mod answers;
 pub mod events;
 pub mod jobs;
 pub mod leases;
+pub mod members;
+pub mod personal;
 pub mod queue;
 pub mod runners;
 pub mod settle;

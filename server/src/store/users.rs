@@ -68,16 +68,10 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets guests who never ran anything and were not seen since `before`. Returns how many.
-    pub async fn forget_idle_guests(&self, before: UnixMs) -> StoreResult<u64> {
-        let done = sqlx::query(
-            "DELETE FROM users WHERE kind = 'guest' AND created_ms < ?1
-             AND NOT EXISTS (SELECT 1 FROM jobs WHERE owner = users.id)
-             AND NOT EXISTS (SELECT 1 FROM sessions WHERE user_id = users.id AND seen_ms >= ?1)",
-        )
-        .bind(before.0)
-        .execute(&self.write)
-        .await?;
+    /// Ends sessions whose cookie no browser keeps any more. Returns how many.
+    pub async fn forget_old_sessions(&self, before: UnixMs) -> StoreResult<u64> {
+        let done =
+            sqlx::query("DELETE FROM sessions WHERE seen_ms < ?").bind(before.0).execute(&self.write).await?;
         Ok(done.rows_affected())
     }
 }

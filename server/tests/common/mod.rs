@@ -15,6 +15,7 @@ use ringlab_labs::job::{
 use ringlab_labs::wire::LeaseRef;
 use serde_json::{Value, json};
 
+pub mod members;
 pub mod runner;
 pub mod sse;
 
@@ -69,7 +70,7 @@ impl Server {
 
     /// Runs the program to its end over the same folder; one that does not end is killed.
     pub fn beside(&self, args: &[&str]) -> std::process::Output {
-        let mut command = program(&self.data);
+        let mut command = self.program();
         let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let start = std::time::Instant::now();
         while child.try_wait().unwrap().is_none() && start.elapsed() < SOON {
@@ -77,6 +78,11 @@ impl Server {
         }
         let _ = child.kill();
         child.wait_with_output().unwrap()
+    }
+
+    /// Another process of the program over the same folder, not started yet.
+    pub fn program(&self) -> Command {
+        program(&self.data)
     }
 
     /// Changes the database behind the server's back.
