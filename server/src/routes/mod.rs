@@ -27,6 +27,7 @@ mod health;
 mod jobs;
 mod labs;
 mod pages;
+mod practice;
 mod questions;
 mod runner;
 mod runners;
@@ -56,6 +57,9 @@ pub fn router(app: App) -> Router {
         .route("/account/delete", post(account::delete))
         .route("/accounts", get(accounts::find))
         .route("/accounts/{id}/role", post(accounts::change_role))
+        .route("/practice", get(practice::list))
+        .route("/practice/{name}/answers", post(practice::answer))
+        .route("/practice/{name}/reveal", post(practice::reveal))
         .layer(from_fn(extract::whole_body))
         .layer(from_fn(in_time));
     let v1 = quick

@@ -15,6 +15,7 @@ pub mod jobs;
 pub mod leases;
 pub mod members;
 pub mod personal;
+pub mod practice;
 pub mod queue;
 pub mod runners;
 pub mod settle;

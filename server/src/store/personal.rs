@@ -31,8 +31,13 @@ const fn deleted(table: &'static str, column: &'static str) -> Reference {
     Reference { table, column, end: End::Deleted }
 }
 
-const REFERENCES: &[Reference] =
-    &[deleted("sessions", "user_id"), deleted("enrolments", "user_id"), deleted("jobs", "owner")];
+const REFERENCES: &[Reference] = &[
+    deleted("sessions", "user_id"),
+    deleted("enrolments", "user_id"),
+    deleted("jobs", "owner"),
+    deleted("practice_answers", "user_id"),
+    deleted("practice_reveals", "user_id"),
+];
 
 /// One JSON value a row, by section of the export; `?1` is the user. Hashes of tokens and passwords are left out.
 const EXPORT: &[(&str, &str)] = &[
@@ -76,6 +81,16 @@ const EXPORT: &[(&str, &str)] = &[
         "artifacts",
         "SELECT json_object('job', a.job, 'name', a.name, 'media_type', a.media_type, 'bytes', a.bytes, 'sha256', a.sha256)
          FROM artifacts a JOIN jobs j ON j.id = a.job WHERE j.owner = ?1 ORDER BY a.job, a.position",
+    ),
+    (
+        "practice_answers",
+        "SELECT json_object('question', question, 'follow_up', follow_up, 'at_ms', at_ms, 'text', text, 'seen', seen,
+                'version', version, 'grade', json(grade)) FROM practice_answers WHERE user_id = ?1 ORDER BY id",
+    ),
+    (
+        "practice_reveals",
+        "SELECT json_object('question', question, 'at_ms', at_ms)
+         FROM practice_reveals WHERE user_id = ?1 ORDER BY question",
     ),
     (
         "audit_log",
