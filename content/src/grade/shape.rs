@@ -146,7 +146,7 @@ fn lists(text: &Text, sentence: &Range<usize>) -> bool {
             && glue * 12 <= weight
             && !said_of_all(text, sentence);
     }
-    // Names with nothing but spaces between; Chinese prose has few of those.
+    // Names with nothing but spaces between; Chinese prose has few of those. An arrow between them says what comes after what.
     let chars = &text.normal.chars;
     let spaced = tokens
         .windows(2)
@@ -157,6 +157,7 @@ fn lists(text: &Text, sentence: &Range<usize>) -> bool {
         && glue == 0
         && weight >= 24
         && items.len() < 3
+        && silent == items.len()
         && tokens.iter().all(|t| t.kind != Kind::Number)
 }
 
@@ -294,6 +295,7 @@ mod tests {
             "count, dtype, op, root, communicator, order, offset, shape and stream must agree on all ranks",
             "小消息主要受带宽限制，大消息因为跳数多所以由延迟决定。",
             "socket, IB verbs, plugin",
+            "阶段：root connect → peer info allgather → topo → ring/tree search → transport connect → ready",
             "only enqueues, returns at once, not done, same stream ordered, other streams: event",
         ] {
             assert!(of(text).iter().all(Option::is_none), "{text}");
