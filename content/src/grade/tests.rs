@@ -91,3 +91,19 @@ fn rather_than_excuses_no_error_that_stands_before_it() {
         assert!(!graded(r#"when = ["@done"]"#, fatal, answer).fatal.is_empty(), "{answer}");
     }
 }
+
+#[test]
+fn a_person_is_asked_where_much_was_said_and_little_understood() {
+    let claim = r#"when = ["@returns & !@done"]"#;
+    let fatal = r#"when = ["@returns & @means & @done"]"#;
+    let long = "下单以后手机上马上就显示成功了，可是厨房里的师傅可能还在切菜，单子只是贴到了墙上，谁也没有站在那里等，\
+                过一会儿才轮到这一单，所以不能拿着小票就去取餐，要看叫号的屏幕，轮到自己了再去窗口，这样才拿得到东西。";
+    let cooking = graded(claim, fatal, long);
+    assert!(cooking.person && cooking.total == 0, "{}", cooking.confidence);
+    for answer in ["返回时还没完成。", "返回就说明完成。", ""] {
+        let grade = graded(claim, fatal, answer);
+        assert!(!grade.person, "{answer}: {}", grade.confidence);
+    }
+    // An accusation that takes many marks is worth a second look.
+    assert!(graded(claim, fatal, "返回时还没完成。返回就说明完成。").person);
+}
