@@ -94,7 +94,9 @@ const SHARED_FACTS: u32 = 4;
 fn another_questions_answer_earns_little() {
     let mut wrong = Vec::new();
     for other in BANK.questions() {
-        for sample in other.samples.iter().filter(|sample| sample.follow_up.is_none()) {
+        // A sample of few marks may be about the question that is asked here.
+        let answers = |sample: &&Sample| sample.follow_up.is_none() && (sample.total() > 2 || sample.fatal);
+        for sample in other.samples.iter().filter(answers) {
             let answer = BANK.read(&sample.text);
             let limit = if answer.earned()[&other.number] >= FITS { 2 } else { SHARED_FACTS };
             let strange =

@@ -11,9 +11,10 @@ use crate::report::{Grade, Label, OtherQuestion, Remark, RemarkKind};
 /// question that it was not written for, so that this is one above what facts shared by two questions bring.
 pub const FITS: u32 = 6;
 /// What it earns at most in the question that it was given to.
-const STRANGE: u32 = 4;
-/// By how much it fits the other question better, and by how much where the two name each other as neighbours.
-const CLEARLY: u32 = 2;
+const STRANGE: u32 = 5;
+/// It fits the other question so much better, in halves of its own marks: by half as much again, twice as well where the two questions name
+/// each other as neighbours.
+const CLEARLY: u32 = 3;
 const CLEARLY_BETWEEN_NEIGHBOURS: u32 = 4;
 /// The answer to another question earns no more than this.
 const OTHER_CAP: u32 = 2;
@@ -70,7 +71,7 @@ impl Answer<'_> {
         let better = |(number, earned): (&u32, &u32)| {
             let other = self.bank.question(*number)?;
             let margin = if question.is_neighbour_of(other) { CLEARLY_BETWEEN_NEIGHBOURS } else { CLEARLY };
-            (*number != question.number && *earned >= FITS && *earned >= own + margin)
+            (*number != question.number && *earned >= FITS && 2 * *earned >= margin * own)
                 .then_some((*earned, other))
         };
         let (_, other) = self.earned().iter().filter_map(better).max_by_key(|(earned, other)| {

@@ -130,11 +130,23 @@ pub(crate) fn tokens(normal: &Normal) -> Vec<Token> {
             at = end;
         } else if c.is_alphabetic() {
             at = word(chars, at, &mut out);
+        } else if let Some(length) = unequal(chars, at) {
+            push(&mut out, Kind::Word, "not".to_owned(), at..at + length);
+            at += length;
         } else {
             at += 1;
         }
     }
     out
+}
+
+/// `返回 ≠ 完成`, `return != done`: a sign that is a word.
+fn unequal(chars: &[char], at: usize) -> Option<usize> {
+    match (chars[at], chars.get(at + 1)) {
+        ('≠', _) => Some(1),
+        ('!', Some('=')) => Some(2),
+        _ => None,
+    }
 }
 
 fn push(out: &mut Vec<Token>, kind: Kind, text: String, chars: Range<usize>) {
@@ -234,6 +246,7 @@ fn breaks(chars: &[char]) -> Vec<Break> {
         matches!(word.as_str(), "e.g" | "i.e" | "eg" | "ie" | "vs" | "etc" | "cf" | "approx" | "resp" | "fig")
     };
     let one = |i: usize, c: char| match c {
+        '!' if unequal(chars, i).is_some() => Break::None,
         '\n' | '。' | '!' | '?' | ';' | '…' => Break::Sentence,
         // A dot ends a sentence before white space and after Chinese; not in 1.75 or in torch.cuda.
         '.' => {
@@ -340,6 +353,7 @@ mod tests {
         );
         assert_eq!(words("NCCL_SOCKET_IFNAME all-reduce"), ["nccl", "socket", "ifname", "all", "reduce"]);
         assert_eq!(words("it isn't 1,024.5, can't"), ["it", "is", "not", "1024.5", "can", "not"]);
+        assert_eq!(words("返回≠done, a != b"), ["返", "回", "not", "done", "a", "not", "b"]);
         assert_eq!(words("2N x fp16"), ["2", "n", "x", "fp16"]);
     }
 
@@ -348,5 +362,6 @@ mod tests {
         let text = Text::new("不是同步，而是异步。e.g. 1.75 is fine. Next one; last");
         assert_eq!(text.sentences.len(), 4);
         assert_eq!(text.clauses.len(), 5);
+        assert_eq!(Text::new("return != done").sentences.len(), 1);
     }
 }
