@@ -363,10 +363,37 @@ pub struct DraftVersion {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SittingEvent {
-    Left { question: u32 },
-    Returned { question: u32, away_ms: u64 },
-    Pasted { question: u32, characters: u32 },
-    Offline { question: u32, for_ms: u64 },
+    /// A question came before the candidate, by any way but a return. Not in the report: its times are what it is for.
+    Opened {
+        question: u32,
+    },
+    Left {
+        question: u32,
+    },
+    Returned {
+        question: u32,
+        away_ms: u64,
+    },
+    Pasted {
+        question: u32,
+        characters: u32,
+    },
+    Offline {
+        question: u32,
+        for_ms: u64,
+    },
+}
+
+impl SittingEvent {
+    pub fn question(&self) -> u32 {
+        match self {
+            SittingEvent::Opened { question }
+            | SittingEvent::Left { question }
+            | SittingEvent::Returned { question, .. }
+            | SittingEvent::Pasted { question, .. }
+            | SittingEvent::Offline { question, .. } => *question,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

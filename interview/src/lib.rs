@@ -3,3 +3,7 @@
 pub mod api;
 pub mod bank;
 pub mod practice;
+pub mod report;
+pub mod sets;
+pub mod statistics;
+pub mod timing;
