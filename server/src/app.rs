@@ -15,6 +15,7 @@ use crate::blobs::Blobs;
 use crate::compute::Lane;
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
+use crate::interview::Interview;
 use crate::limits::Limiter;
 use crate::password::Passwords;
 use crate::problem::{ApiResult, Problem};
@@ -35,6 +36,7 @@ pub struct Parts {
     pub hub: Arc<Hub>,
     pub dispatcher: Arc<Dispatcher>,
     pub site: Site,
+    pub interview: Interview,
     pub limiter: Limiter,
     pub metrics: PrometheusHandle,
     /// Cancelled when the server is told to stop: streams and sockets end, requests in flight finish.

@@ -70,6 +70,12 @@ pub enum Command {
         #[command(subcommand)]
         what: crate::manage::Account,
     },
+    /// Grade all stored interview answers again by the rubrics as they are now, and list what changes.
+    Regrade {
+        /// Store the new grades; the older ones stay beside them.
+        #[arg(long)]
+        apply: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

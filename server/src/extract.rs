@@ -171,7 +171,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     }
 }
 
-async fn path_part<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Result<String, Problem> {
+/// The part of the path that the route calls `name`.
+pub async fn path_part<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> Result<String, Problem> {
     let Path(params) = Path::<Vec<(String, String)>>::from_request_parts(parts, state)
         .await
         .map_err(|_| Problem::not_found())?;

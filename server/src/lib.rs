@@ -9,6 +9,7 @@ pub mod config;
 pub mod dispatch;
 pub mod email;
 pub mod extract;
+pub mod interview;
 pub mod lang;
 pub mod limits;
 pub mod listen;

@@ -29,6 +29,8 @@ pub enum Action {
     Export,
     /// By address: answers and reveals of a class that practises.
     Practise,
+    /// By user: every two seconds, and at once on leaving a question.
+    SaveDraft,
 }
 
 impl Action {
@@ -37,6 +39,7 @@ impl Action {
         match self {
             Action::NewGuest => (120.0, Duration::from_millis(500)),
             Action::SubmitJob => (20.0, Duration::from_secs(3)),
+            Action::SaveDraft => (40.0, Duration::from_millis(250)),
             Action::VerifyPlan => (120.0, Duration::from_millis(250)),
             Action::SignUp => (60.0, Duration::from_secs(10)),
             Action::SignIn => (120.0, Duration::from_secs(1)),

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use anyhow::Context as _;
 use clap::Parser as _;
 use ringlab_server::config::{Command, Config, LogFormat};
-use ringlab_server::{manage, remark, serve};
+use ringlab_server::{interview, manage, remark, serve};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -24,6 +24,11 @@ async fn main() -> anyhow::Result<()> {
     let app = serve::open(config, shutdown).await?;
     if let Some(Command::Remark { apply }) = command {
         remark::run(&app, apply, std::io::stdout()).await?;
+        app.store.close().await;
+        return Ok(());
+    }
+    if let Some(Command::Regrade { apply }) = command {
+        interview::regrade::run(&app, apply, std::io::stdout()).await?;
         app.store.close().await;
         return Ok(());
     }

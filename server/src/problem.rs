@@ -28,6 +28,8 @@ pub struct Problem {
     pub title: &'static [&'static str; 2],
     pub detail: Text,
     pub errors: Vec<FieldError>,
+    /// A member beside the usual ones (RFC 9457 §3.2).
+    pub extra: Option<Box<(&'static str, serde_json::Value)>>,
     /// Seconds after which to try again.
     pub retry_after: Option<u32>,
 }
@@ -41,12 +43,20 @@ impl Problem {
         title: &'static [&'static str; 2],
         detail: Text,
     ) -> Problem {
-        Problem { status, kind, title, detail, errors: Vec::new(), retry_after: None }
+        Problem { status, kind, title, detail, errors: Vec::new(), extra: None, retry_after: None }
     }
 
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Problem {
         self.retry_after = Some(seconds);
+        self
+    }
+
+    /// With another member in the problem's body.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl serde::Serialize) -> Problem {
+        let value = serde_json::to_value(value).expect("types of the API have string keys");
+        self.extra = Some(Box::new((name, value)));
         self
     }
 
@@ -235,7 +245,11 @@ pub async fn render(request: Request, next: Next) -> Response {
         return response;
     }
     let problem = Problem::of_response(&response);
-    let body = serde_json::to_vec(&problem.to_api(lang)).expect("problems have string keys");
+    let mut body = serde_json::to_value(problem.to_api(lang)).expect("problems have string keys");
+    if let Some((name, value)) = problem.extra.as_deref() {
+        body[*name] = value.clone();
+    }
+    let body = body.to_string();
     let (mut parts, _) = response.into_parts();
     set_body_headers(&mut parts.headers);
     Response::from_parts(parts, Body::from(body))

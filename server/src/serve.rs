@@ -19,13 +19,14 @@ use crate::clock::UnixMs;
 use crate::compute::Lane;
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
+use crate::interview::Interview;
 use crate::limits::Limiter;
 use crate::password::Passwords;
 use crate::secret::TokenHash;
 use crate::site::Site;
 use crate::store::Store;
 use crate::stream::hub::Hub;
-use crate::{listen, observe, routes};
+use crate::{interview, listen, observe, routes};
 
 /// How often what nobody needs any more is forgotten, and how old it must be.
 const TIDY: Duration = Duration::from_secs(3600);
@@ -65,6 +66,7 @@ pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result
         compute: Lane::new(cores),
         marking: Lane::new(cores),
         passwords: Passwords::new(cores),
+        interview: Interview::new(store.clone()),
         config,
         store,
         blobs,
@@ -125,6 +127,7 @@ pub async fn run(app: App, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()>
     app.tasks.spawn(app.dispatcher.clone().run(app.shutdown.clone()));
     app.tasks.spawn(app.dispatcher.clone().sweep(app.shutdown.clone()));
     app.tasks.spawn(tidy(app.clone()));
+    interview::start(&app);
     listen::raise_open_files();
     let router = routes::router(app.clone());
     let server = tokio::spawn(listen::serve(listener, router, app.config.idle(), app.shutdown.clone()));

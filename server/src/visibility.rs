@@ -7,12 +7,20 @@ use ringlab_labs::text::Text;
 use crate::problem::{ApiResult, Problem};
 use crate::store::Store;
 use crate::store::jobs::JobRecord;
+use crate::store::sittings::Sitting;
 
 /// A job, for its owner alone: its page reopens by its URL in the browser that started it (or, later, wherever its owner signs in).
 pub async fn own_job(store: &Store, user: Option<&str>, id: &str) -> ApiResult<JobRecord> {
     let user = user.ok_or_else(Problem::not_found)?;
     let job = store.job(id).await?;
     job.filter(|j| j.owner == user).ok_or_else(Problem::not_found)
+}
+
+/// A sitting, for its candidate alone.
+pub async fn own_sitting(store: &Store, user: Option<&str>, id: &str) -> ApiResult<Sitting> {
+    let user = user.ok_or_else(Problem::not_found)?;
+    let sitting = store.sitting(id).await?;
+    sitting.filter(|s| s.candidate == user).ok_or_else(Problem::not_found)
 }
 
 /// What an instructor may do, an admin may too.

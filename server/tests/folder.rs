@@ -14,7 +14,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 #[tokio::test]
 async fn a_second_server_on_the_same_folder_is_refused_and_disturbs_nothing() {
-    let server = Server::start();
+    // The runner says nothing while the test waits for the second server, which reads the whole course and bank first.
+    let server = Server::start_with(&["--lease-ms", "60000", "--heartbeat-ms", "20000"]);
     let mut browser = Browser::new(&server);
     let mut runner = Runner::connect(&server, "one", None).await;
     let out = server.beside(&[]);

@@ -21,16 +21,20 @@ mod account;
 mod accounts;
 mod answers;
 mod artifacts;
+mod assessments;
 mod events;
 mod files;
 mod health;
+mod invitations;
 mod jobs;
 mod labs;
 mod pages;
 mod practice;
 mod questions;
+mod review;
 mod runner;
 mod runners;
+mod sittings;
 
 /// Longest time to the head of a response (bodies and event streams may take longer).
 const REQUEST: Duration = Duration::from_secs(30);
@@ -60,6 +64,24 @@ pub fn router(app: App) -> Router {
         .route("/practice", get(practice::list))
         .route("/practice/{name}/answers", post(practice::answer))
         .route("/practice/{name}/reveal", post(practice::reveal))
+        .route("/assessments", post(assessments::create).get(assessments::list))
+        .route("/assessments/{id}", get(assessments::show))
+        .route("/assessments/{id}/close", post(assessments::close))
+        .route("/assessments/{id}/invitations", post(assessments::invite))
+        .route("/invitations/{id}/revoke", post(invitations::revoke))
+        .route("/invitations/by-code/{code}", get(invitations::show))
+        .route("/invitations/by-code/{code}/start", post(invitations::start))
+        .route("/sittings/{id}", get(sittings::show))
+        .route("/sittings/{id}/drafts/{question}", put(sittings::save))
+        .route("/sittings/{id}/drafts/{question}/history", get(sittings::history))
+        .route("/sittings/{id}/events", post(sittings::events))
+        .route("/sittings/{id}/submit", post(sittings::submit))
+        .route("/sittings/{id}/report", get(sittings::report))
+        .route("/review", get(review::queue))
+        .route("/review/statistics", get(review::statistics))
+        .route("/review/sittings/{id}", get(review::show))
+        .route("/review/sittings/{id}/overrides", post(review::override_point))
+        .route("/review/sittings/{id}/confirm", post(review::confirm))
         .layer(from_fn(extract::whole_body))
         .layer(from_fn(in_time));
     let v1 = quick

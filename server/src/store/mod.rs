@@ -10,15 +10,20 @@ use sqlx::sqlite::{
 use sqlx::{Sqlite, Transaction};
 
 pub mod answers;
+pub mod assessments;
+pub mod drafts;
 pub mod events;
+pub mod grades;
 pub mod jobs;
 pub mod leases;
 pub mod members;
 pub mod personal;
 pub mod practice;
 pub mod queue;
+pub mod reviews;
 pub mod runners;
 pub mod settle;
+pub mod sittings;
 pub mod users;
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../migrations/sqlite");

@@ -23,7 +23,6 @@ enum End {
     Deleted,
     /// It stays, since what others did depends on it. The user it names is a row without a name; `also` removes names written elsewhere
     /// in it (`?1` is the user).
-    #[allow(dead_code)] // Its first rows are the sittings.
     Nameless { also: Option<&'static str> },
 }
 
@@ -37,6 +36,11 @@ const REFERENCES: &[Reference] = &[
     deleted("jobs", "owner"),
     deleted("practice_answers", "user_id"),
     deleted("practice_reveals", "user_id"),
+    Reference {
+        table: "sittings",
+        column: "candidate",
+        end: End::Nameless { also: Some("UPDATE sittings SET name = '' WHERE candidate = ?1") },
+    },
 ];
 
 /// One JSON value a row, by section of the export; `?1` is the user. Hashes of tokens and passwords are left out.
@@ -91,6 +95,29 @@ const EXPORT: &[(&str, &str)] = &[
         "practice_reveals",
         "SELECT json_object('question', question, 'at_ms', at_ms)
          FROM practice_reveals WHERE user_id = ?1 ORDER BY question",
+    ),
+    (
+        "sittings",
+        "SELECT json_object('id', s.id, 'title', a.title, 'name', s.name, 'state', s.state, 'started_ms', s.started_ms,
+                'ends_ms', s.ends_ms, 'ended_ms', s.ended_ms)
+         FROM sittings s JOIN assessments a ON a.id = s.assessment WHERE s.candidate = ?1 ORDER BY s.id",
+    ),
+    (
+        "drafts",
+        "SELECT json_object('sitting', d.sitting, 'question', d.question, 'version', d.version, 'saved_ms', d.saved_ms,
+                'text', d.text) FROM drafts d JOIN sittings s ON s.id = d.sitting WHERE s.candidate = ?1
+         ORDER BY d.sitting, d.question",
+    ),
+    (
+        "draft_versions",
+        "SELECT json_object('sitting', d.sitting, 'question', d.question, 'version', d.version, 'saved_ms', d.saved_ms,
+                'text', d.text) FROM draft_versions d JOIN sittings s ON s.id = d.sitting WHERE s.candidate = ?1
+         ORDER BY d.sitting, d.question, d.version",
+    ),
+    (
+        "sitting_events",
+        "SELECT json_object('sitting', e.sitting, 'at_ms', e.at_ms, 'event', json(e.event))
+         FROM sitting_events e JOIN sittings s ON s.id = e.sitting WHERE s.candidate = ?1 ORDER BY e.id",
     ),
     (
         "audit_log",

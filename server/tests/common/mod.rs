@@ -15,6 +15,7 @@ use ringlab_labs::job::{
 use ringlab_labs::wire::LeaseRef;
 use serde_json::{Value, json};
 
+pub mod exam;
 pub mod members;
 pub mod runner;
 pub mod sse;
