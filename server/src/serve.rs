@@ -39,12 +39,16 @@ const TOKEN_MIN: usize = 16;
 
 /// Opens everything, or says what is wrong with it.
 pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result<App> {
-    let (root, pkg) = (config.root.clone(), config.pkg.clone());
-    let site = tokio::task::spawn_blocking(move || Site::load(&root, pkg.as_deref())).await??;
     let data = &config.data;
     tokio::fs::create_dir_all(data)
         .await
         .with_context(|| format!("making the data folder {}", data.display()))?;
+    if config.command.is_none() {
+        // Before the course and the bank are read: a second server is refused at once.
+        hold(data)?;
+    }
+    let (root, pkg) = (config.root.clone(), config.pkg.clone());
+    let site = tokio::task::spawn_blocking(move || Site::load(&root, pkg.as_deref())).await??;
     let file = data.join("ringlab.db");
     let store = Store::open(&file).await.with_context(|| format!("opening {}", file.display()))?;
     let blobs = Blobs::open(data.join("artifacts"), config.max_artifact_bytes)
