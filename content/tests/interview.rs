@@ -161,6 +161,8 @@ fn pieces() -> impl Strategy<Value = String> {
         Just("((".to_owned()),
         Just("，".to_owned()),
         Just("。".to_owned()),
+        Just("去".to_owned()),
+        Just("除了".to_owned()),
         Just("isn't ".to_owned()),
         Just("log2".to_owned()),
         Just("1,024".to_owned()),

@@ -79,8 +79,10 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// A phrase ends with the clause it begins in: of 走不下去，除非 nothing is 去除.
     fn longest(&self, at: usize, phrases: &Phrases) -> Option<usize> {
-        phrases.longest(self.tokens, at)
+        let end = self.text.clause_of(at).end;
+        phrases.longest(self.tokens.get(..end)?, at)
     }
 
     fn deny(&mut self, place: Range<usize>, scope: Range<usize>, soft: bool) {
