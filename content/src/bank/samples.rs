@@ -33,6 +33,11 @@ impl Sample {
         let sum = self.points.iter().sum();
         if self.fatal { u32::min(sum, 2) } else { sum }
     }
+
+    /// Whether it answers its question, be it wrongly: of few marks, it may really be about something else.
+    pub fn is_an_answer(&self) -> bool {
+        self.follow_up.is_none() && (self.total() > 2 || self.fatal)
+    }
 }
 
 #[derive(Deserialize)]

@@ -48,6 +48,20 @@ pub(crate) struct Beginning {
 }
 
 impl Phrase {
+    /// As a person would write it, in lower case.
+    pub fn written(&self) -> String {
+        let mut out = String::new();
+        let mut last = Kind::Han;
+        for piece in &self.pieces {
+            if !out.is_empty() && (last != Kind::Han || piece.kind != Kind::Han) {
+                out.push(' ');
+            }
+            out += &piece.text;
+            last = piece.kind;
+        }
+        out
+    }
+
     fn new(pieces: Vec<Piece>) -> Phrase {
         let first = pieces.iter().take(1).map(|piece| Beginning {
             key: key(&piece.stem),
@@ -104,6 +118,21 @@ impl Pattern {
                 parts.iter().for_each(|part| part.concepts(see));
             }
             Pattern::Denied(part) | Pattern::Either(part) | Pattern::Absent(part) => part.concepts(see),
+        }
+    }
+
+    /// Calls `see` with every phrase that stands in the pattern itself.
+    pub fn phrases(&self, see: &mut impl FnMut(&Phrase)) {
+        match self {
+            Pattern::Phrase(phrase) => see(phrase),
+            Pattern::Concept(_) | Pattern::Value(_) => {}
+            Pattern::Adjacent(parts)
+            | Pattern::Sequence(parts)
+            | Pattern::All(parts)
+            | Pattern::Any(parts) => {
+                parts.iter().for_each(|part| part.phrases(see));
+            }
+            Pattern::Denied(part) | Pattern::Either(part) | Pattern::Absent(part) => part.phrases(see),
         }
     }
 }

@@ -459,24 +459,14 @@ impl Reader<'_, '_> {
 }
 
 fn vocabulary<'c>(concepts: &'c Concepts, claims: impl Iterator<Item = &'c Claim>) -> HashSet<String> {
-    fn words(pattern: &Pattern, out: &mut HashSet<String>) {
-        match pattern {
-            Pattern::Phrase(phrase) => out.extend(phrase.pieces.iter().map(|piece| stem(&piece.text))),
-            Pattern::Adjacent(parts)
-            | Pattern::Sequence(parts)
-            | Pattern::All(parts)
-            | Pattern::Any(parts) => {
-                parts.iter().for_each(|part| words(part, out));
-            }
-            Pattern::Denied(part) | Pattern::Either(part) | Pattern::Absent(part) => words(part, out),
-            Pattern::Concept(_) | Pattern::Value(_) => {}
-        }
-    }
     let mut out = HashSet::new();
-    concepts.values().flatten().for_each(|pattern| words(pattern, &mut out));
+    let mut words = |pattern: &Pattern| {
+        pattern.phrases(&mut |phrase| out.extend(phrase.pieces.iter().map(|piece| stem(&piece.text))));
+    };
+    concepts.values().flatten().for_each(&mut words);
     for claim in claims {
         let all = claim.when.iter().chain(&claim.part).chain(&claim.unless).chain(&claim.items);
-        all.for_each(|pattern| words(pattern, &mut out));
+        all.for_each(&mut words);
     }
     out
 }

@@ -37,6 +37,29 @@ pub struct Rubric {
     pub(crate) vocabulary: HashSet<String>,
 }
 
+impl Rubric {
+    /// For each concept that a claim asks for, in the claims' order, the ways to write it: what a list of keywords would be made of.
+    pub fn keywords(&self) -> Vec<Vec<String>> {
+        let mut names: Vec<String> = Vec::new();
+        let mut name = |concept: &str| {
+            if !names.iter().any(|known| known == concept) {
+                names.push(concept.to_owned());
+            }
+        };
+        for claim in self.points.iter().flat_map(|point| &point.claims) {
+            let asked = claim.when.iter().chain(&claim.part).chain(&claim.items);
+            asked.for_each(|pattern| pattern.concepts(&mut name));
+        }
+        let spellings = |name: &String| {
+            let mut out = Vec::new();
+            let patterns = self.concepts.get(name).into_iter().flatten();
+            patterns.for_each(|pattern| pattern.phrases(&mut |phrase| out.push(phrase.written())));
+            out
+        };
+        names.iter().map(spellings).filter(|spellings| !spellings.is_empty()).collect()
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Point {
     pub label: Label,
