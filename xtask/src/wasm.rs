@@ -1,4 +1,4 @@
-//! The browser's half: `web/hydrate` compiled to WebAssembly and given its JavaScript by wasm-bindgen, used as a library.
+//! The browser's half: `web/hydrate` and `web/preview` compiled to WebAssembly and given their JavaScript by wasm-bindgen, used as a library.
 //!
 //! No `wasm-opt`, not even where it is installed: measured, it saved 0.2 % after brotli, and an older one wrote a module that
 //! browsers refuse.
@@ -13,14 +13,14 @@ use wasm_bindgen_cli_support::Bindgen;
 use crate::sh::{Sh, say};
 use crate::toolchain;
 
-/// Name of the module as pages load it: `/pkg/ringlab.js`, `/pkg/ringlab_bg.wasm`.
-const NAME: &str = "ringlab";
+/// A module as cargo names it and as pages load it: `/pkg/ringlab.js`, `/pkg/ringlab_bg.wasm`.
+const MODULES: [(&str, &str); 2] = [("ringlab_hydrate", "ringlab"), ("ringlab_preview", "preview")];
 
 /// A running build, so that the host build can go on beside it.
 #[derive(Debug)]
 pub struct Building {
     child: Child,
-    module: PathBuf,
+    folder: PathBuf,
     pkg: PathBuf,
 }
 
@@ -40,6 +40,8 @@ pub fn start(sh: &Sh) -> Result<Building> {
             "--quiet",
             "--package",
             "ringlab-hydrate",
+            "--package",
+            "ringlab-preview",
             "--target",
             "wasm32-unknown-unknown",
         ])
@@ -48,8 +50,8 @@ pub fn start(sh: &Sh) -> Result<Building> {
         .envs(toolchain.env)
         .spawn()
         .context("cannot start cargo for the WebAssembly build")?;
-    let module = target.join("wasm32-unknown-unknown/wasm/ringlab_hydrate.wasm");
-    Ok(Building { child, module, pkg: sh.home.join("pkg") })
+    let folder = target.join("wasm32-unknown-unknown/wasm");
+    Ok(Building { child, folder, pkg: sh.home.join("pkg") })
 }
 
 impl Building {
@@ -59,7 +61,9 @@ impl Building {
         if !status.success() {
             anyhow::bail!("the WebAssembly build failed ({status}); its messages are above");
         }
-        let stamp = stamp(&self.module)?;
+        let module = |name: &str| self.folder.join(format!("{name}.wasm"));
+        let stamp =
+            MODULES.iter().map(|(name, _)| stamp(&module(name))).collect::<Result<Vec<_>>>()?.join("\n");
         let stamp_file = self.pkg.join("made-from");
         if fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) {
             return Ok(self.pkg.clone());
@@ -68,16 +72,18 @@ impl Building {
         if partial.exists() {
             fs::remove_dir_all(&partial)?;
         }
-        Bindgen::new()
-            .input_path(&self.module)
-            .out_name(NAME)
-            .web(true)
-            .map_err(|e| anyhow!("{e:#}"))?
-            .typescript(false)
-            .remove_name_section(true)
-            .remove_producers_section(true)
-            .generate(&partial)
-            .map_err(|e| anyhow!("wasm-bindgen: {e:#}"))?;
+        for (name, page_name) in MODULES {
+            Bindgen::new()
+                .input_path(module(name))
+                .out_name(page_name)
+                .web(true)
+                .map_err(|e| anyhow!("{e:#}"))?
+                .typescript(false)
+                .remove_name_section(true)
+                .remove_producers_section(true)
+                .generate(&partial)
+                .map_err(|e| anyhow!("wasm-bindgen: {name}: {e:#}"))?;
+        }
         fs::write(partial.join("made-from"), stamp)?;
         if self.pkg.exists() {
             fs::remove_dir_all(&self.pkg)?;
