@@ -28,6 +28,8 @@ const STYLE: &str = concat!(
     include_str!("../assets/css/run.css"),
     include_str!("../assets/css/timeline.css"),
     include_str!("../assets/css/widgets.css"),
+    include_str!("../assets/css/sitting.css"),
+    include_str!("../assets/css/report.css"),
     include_str!("../assets/css/print.css"),
 );
 

@@ -17,7 +17,7 @@ const EARLY: &str = "(d=>{d.dataset.js='';try{const t=localStorage.getItem('ring
 pub(crate) struct Rendered {
     pub title: String,
     pub description: Option<String>,
-    /// Which entry of the main navigation is current: `course`, `labs` or none.
+    /// Which entry of the main navigation is current: `course`, `labs`, `interview` or none.
     pub section: Option<&'static str>,
     pub body: AnyView,
     /// Whether the page has islands: only then is the WebAssembly module loaded.
@@ -95,9 +95,11 @@ fn header(shell: &Shell, section: Option<&'static str>) -> impl IntoView + use<>
             <nav aria-label=t::main_nav(lang)>
                 {entry("course", t::course(lang))}
                 {entry("labs", t::labs(lang))}
+                {entry("interview", t::interview(lang))}
             </nav>
             <div class="site-tools">
                 <a href=address(other, &shell.path) hreflang=other.tag() lang=other.tag()>{t::other_language(lang)}</a>
+                <a href=address(lang, "/sign-in")>{t::account(lang)}</a>
                 <button type="button" class="theme-toggle" data-theme-toggle="" aria-pressed="false">
                     <span>{t::dark(lang)}</span>
                 </button>
@@ -110,6 +112,8 @@ fn header(shell: &Shell, section: Option<&'static str>) -> impl IntoView + use<>
 fn island_script(shell: &Shell) -> impl IntoView + use<> {
     let version = if shell.build.is_empty() { String::new() } else { format!("?v={}", shell.build) };
     let script = include_str!("../assets/js/islands.js")
+        .replace("PREVIEW_SCRIPT", &format!("/pkg/preview.js{version}"))
+        .replace("PREVIEW_WASM", &format!("/pkg/preview_bg.wasm{version}"))
         .replace("SCRIPT", &format!("/pkg/ringlab.js{version}"))
         .replace("WASM", &format!("/pkg/ringlab_bg.wasm{version}"));
     view! { <script type="module" nonce=shell.nonce.clone() inner_html=script></script> }

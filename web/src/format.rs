@@ -73,6 +73,29 @@ pub fn when(rfc3339: &str) -> String {
     }
 }
 
+/// Milliseconds since 1970 to `2026-03-01 12:30 UTC`.
+pub fn when_ms(ms: i64) -> String {
+    let (day, minute) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000) / 60_000);
+    // Civil date from days, proleptic Gregorian: years begin in March, so that the leap day is a year's last.
+    let z = day + 719_468;
+    let era = z.div_euclid(146_097);
+    let of_era = z.rem_euclid(146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{date:02} {:02}:{:02} UTC", minute / 60, minute % 60)
+}
+
+/// What is left on a clock, rounded up: `44:59`, `1:29:59`, `0:00`.
+pub fn remaining(ms: i64) -> String {
+    let seconds = (ms.max(0) + 999) / 1000;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
 /// Milliseconds since an attempt started: `0.012 s`, `75.200 s`.
 pub fn clock(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
@@ -81,6 +104,21 @@ pub fn clock(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_are_civil() {
+        assert_eq!(when_ms(0), "1970-01-01 00:00 UTC");
+        assert_eq!(when_ms(951_782_400_000), "2000-02-29 00:00 UTC");
+        assert_eq!(when_ms(1_796_271_480_000), "2026-12-03 04:58 UTC");
+    }
+
+    #[test]
+    fn a_clock_shows_every_second_once() {
+        assert_eq!(remaining(45 * 60_000), "45:00");
+        assert_eq!(remaining(59_001), "1:00");
+        assert_eq!(remaining(5_399_000), "1:29:59");
+        assert_eq!(remaining(-5), "0:00");
+    }
 
     #[test]
     fn sizes_are_exact_or_rounded_to_two_places() {

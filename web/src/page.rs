@@ -2,9 +2,10 @@
 
 use ringlab_content::types::{Chapter, ChapterMeta};
 use ringlab_engine::trace::Trace;
+use ringlab_interview::api::QuestionCard;
 use ringlab_labs::api::{JobView, RunnerView, StreamEvent};
 use ringlab_labs::catalogue::LabView;
-use ringlab_labs::text::Lang;
+use ringlab_labs::text::{Lang, Text};
 
 /// What every page has around it.
 #[derive(Debug, Clone)]
@@ -53,11 +54,40 @@ pub enum Page {
         events: Vec<StreamEvent>,
         trace: Option<Box<Trace>>,
     },
+    Interview(InterviewPage),
     /// A page for people with what went wrong and where to go: 404, 403, 500.
     Error {
         status: u16,
         title: String,
         detail: String,
+    },
+}
+
+/// Pages of accounts and interview sessions. What they show is the visitor's own and changes by the second: their islands ask the API for
+/// it once the page is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InterviewPage {
+    Front,
+    Account,
+    Invitation {
+        code: String,
+    },
+    Sitting {
+        id: String,
+    },
+    Report {
+        id: String,
+    },
+    Practice,
+    /// `prompt`: HTML.
+    PracticeQuestion {
+        question: QuestionCard,
+        prompt: Text,
+    },
+    Assessments,
+    Review,
+    ReviewSitting {
+        id: String,
     },
 }
 

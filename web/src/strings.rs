@@ -18,6 +18,7 @@ macro_rules! strings {
         const ALL: &[(&str, &str, &str)] = &[$((stringify!($name), $zh, $en)),*];
     };
 }
+pub(crate) use strings;
 
 strings! {
     // Around every page
@@ -27,6 +28,8 @@ strings! {
     main_nav = "主导航", "Main";
     course = "课程", "Course";
     labs = "实验", "Labs";
+    interview = "面试", "Interview";
+    account = "账号", "Account";
     other_language = "English", "中文";
     dark = "深色", "Dark";
     no_wasm = "这一部分要在浏览器里运行 WebAssembly 才能操作；下面是同样内容的静态形式。", "This part needs WebAssembly to be interactive; below is the same content in a fixed form.";
@@ -325,14 +328,17 @@ pub fn line(lang: Lang, n: u32) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
     fn no_sentence_is_missing_or_left_untranslated() {
         // Field terms and the product's name stay as they are.
-        let same = ["site", "rank", "tile"];
-        for (name, zh, en) in ALL {
+        both_languages(ALL, &["site", "rank", "tile"]);
+    }
+
+    pub(crate) fn both_languages(all: &[(&str, &str, &str)], same: &[&str]) {
+        for (name, zh, en) in all {
             assert!(!zh.trim().is_empty() && !en.trim().is_empty(), "{name} is empty");
             if !same.contains(name) {
                 assert_ne!(zh, en, "{name} is the same in both languages");

@@ -25,6 +25,7 @@ mod assessments;
 mod events;
 mod files;
 mod health;
+mod interview_pages;
 mod invitations;
 mod jobs;
 mod labs;

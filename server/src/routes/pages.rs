@@ -12,7 +12,7 @@ use ringlab_labs::job::Artifact;
 use ringlab_labs::text::Lang;
 use ringlab_web::page::{ChapterCard, Page, Shell};
 
-use super::files;
+use super::{files, interview_pages};
 use crate::accounts::Visitor;
 use crate::app::App;
 use crate::extract::{JobId, Name};
@@ -43,13 +43,14 @@ pub fn router(app: &App) -> Router<App> {
             .route(&at("/labs"), get(labs))
             .route(&at("/labs/{name}"), get(lab))
             .route(&at("/runs/{id}"), get(run));
+        router = interview_pages::add(router, lang);
     }
     router.fallback(missing).layer(from_fn_with_state(app.clone(), errors))
 }
 
 /// The page's address: its language and the rest.
 #[derive(Debug, Clone)]
-struct Place {
+pub(super) struct Place {
     lang: Lang,
     /// With its leading slash.
     path: String,
@@ -203,7 +204,7 @@ async fn errors(State(app): State<App>, request: Request, next: Next) -> Respons
     shown
 }
 
-fn page(app: &App, place: Place, status: StatusCode, page: Page) -> Response {
+pub(super) fn page(app: &App, place: Place, status: StatusCode, page: Page) -> Response {
     let nonce = secret::nonce();
     let policy = security::page_policy(&nonce);
     let shell = Shell { lang: place.lang, path: place.path, nonce, build: app.site.build.clone() };

@@ -2,6 +2,13 @@
 // handed to its exported function once. Follows leptos' own island script, less what this site does not use.
 const [script, wasm] = ["SCRIPT", "WASM"];
 let module;
+// The typesetter of answers, a module of its own: editors ask for it when they are first used.
+let preview;
+globalThis.ringlabPreview = () =>
+  (preview ??= import("PREVIEW_SCRIPT").then(async (mod) => {
+    await mod.default({ module_or_path: "PREVIEW_WASM" });
+    return mod.render;
+  }));
 const load = () =>
   (module ??= import(script).then(async (mod) => {
     await mod.default({ module_or_path: wasm });

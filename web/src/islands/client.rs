@@ -25,14 +25,30 @@ pub async fn get(path: &str) -> Result<Reply, NoAnswer> {
 
 /// `POST` of JSON.
 pub async fn post(path: &str, json: &str) -> Result<Reply, NoAnswer> {
+    send(path, carrying("POST", json).ok_or(NoAnswer)?).await
+}
+
+/// `PUT` of JSON.
+pub async fn put(path: &str, json: &str) -> Result<Reply, NoAnswer> {
+    send(path, carrying("PUT", json).ok_or(NoAnswer)?).await
+}
+
+/// Sends JSON while the page is going away: the browser delivers it, nobody hears the reply.
+pub fn leave_behind(method: &str, path: &str, json: &str) {
+    let Some((window, init)) = web_sys::window().zip(carrying(method, json)) else { return };
+    // Browsers that do not know `keepalive` may drop the request; what it says stays in this browser's store.
+    let _ = js_sys::Reflect::set(&init, &"keepalive".into(), &JsValue::TRUE);
+    let _ = window.fetch_with_str_and_init(path, &init);
+}
+
+fn carrying(method: &str, json: &str) -> Option<RequestInit> {
     let init = RequestInit::new();
-    init.set_method("POST");
+    init.set_method(method);
     init.set_body(&JsValue::from_str(json));
     let headers = js_sys::Object::new();
-    js_sys::Reflect::set(&headers, &"content-type".into(), &"application/json".into())
-        .map_err(|_| NoAnswer)?;
+    js_sys::Reflect::set(&headers, &"content-type".into(), &"application/json".into()).ok()?;
     init.set_headers(&headers);
-    send(path, init).await
+    Some(init)
 }
 
 async fn send(path: &str, init: RequestInit) -> Result<Reply, NoAnswer> {

@@ -4,6 +4,7 @@ mod chapter;
 mod course;
 mod error;
 mod home;
+mod interview;
 mod lab;
 mod labs;
 mod run;
@@ -28,6 +29,7 @@ pub(crate) fn render(shell: &Shell, page: Page) -> Rendered {
             lab::render(lang, lab, seed, runners, jobs, chapter)
         }
         Page::Run { job, lab, events, trace } => run::render(lang, *job, lab, events, trace.map(|t| *t)),
+        Page::Interview(page) => interview::render(lang, page),
         Page::Error { status, title, detail } => error::render(lang, status, title, detail),
     }
 }

@@ -6,6 +6,8 @@ use ringlab_content::types::{Chapter, ChapterMeta, Quiz, QuizKind, QuizOption, S
 use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::trace::{Crossing, Origin, Span, Trace};
 use ringlab_engine::types::{ChannelId, Rank};
+use ringlab_interview::api::QuestionCard;
+use ringlab_interview::bank;
 use ringlab_labs::api::{JobState, JobView, RunnerView, StreamEvent};
 use ringlab_labs::catalogue::{CheckSpec, ChoiceOption, Field, FieldKind, Hint, LabView};
 use ringlab_labs::job::{
@@ -14,7 +16,7 @@ use ringlab_labs::job::{
 };
 use ringlab_labs::text::{Lang, Text};
 use ringlab_labs::wire::{Failure, FailureKind};
-use ringlab_web::page::{ChapterCard, Page, Shell};
+use ringlab_web::page::{ChapterCard, InterviewPage, Page, Shell};
 
 pub fn shell(lang: Lang, path: &str) -> Shell {
     Shell { lang, path: path.into(), nonce: "n0nce".into(), build: "b1".into() }
@@ -271,6 +273,16 @@ pub fn events() -> Vec<StreamEvent> {
     vec![StreamEvent { attempt: 1, event: Event { seq: 1, at_ms: 12, body } }]
 }
 
+pub fn card(number: u32) -> QuestionCard {
+    QuestionCard {
+        number,
+        title: Text::new("集合通信的顺序", "The order of collectives"),
+        level: bank::level(number),
+        topic: bank::topic(number),
+        gate: bank::GATES.contains(&number),
+    }
+}
+
 /// Every kind of page, with its path.
 pub fn pages() -> Vec<(&'static str, Page)> {
     let run = |state: JobState| {
@@ -308,6 +320,22 @@ pub fn pages() -> Vec<(&'static str, Page)> {
         ("/runs/running", run(JobState::Running)),
         ("/runs/failed", run(failed())),
         ("/runs/cancelled", run(JobState::Cancelled)),
+        ("/interview", Page::Interview(InterviewPage::Front)),
+        ("/sign-in", Page::Interview(InterviewPage::Account)),
+        ("/invitations/c0de", Page::Interview(InterviewPage::Invitation { code: "c0de".into() })),
+        ("/sittings/one", Page::Interview(InterviewPage::Sitting { id: "one".into() })),
+        ("/sittings/one/report", Page::Interview(InterviewPage::Report { id: "one".into() })),
+        ("/practice", Page::Interview(InterviewPage::Practice)),
+        (
+            "/practice/4",
+            Page::Interview(InterviewPage::PracticeQuestion {
+                question: card(4),
+                prompt: Text::new("<p>题面</p>", "<p>Prompt</p>"),
+            }),
+        ),
+        ("/assessments", Page::Interview(InterviewPage::Assessments)),
+        ("/review", Page::Interview(InterviewPage::Review)),
+        ("/review/sittings/one", Page::Interview(InterviewPage::ReviewSitting { id: "one".into() })),
         (
             "/nowhere",
             Page::Error { status: 404, title: "Not found".into(), detail: "There is no page here.".into() },
