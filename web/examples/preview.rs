@@ -1,4 +1,4 @@
-//! Writes every kind of page, in both languages, with the assets into a folder, to be looked at in a browser through any file server:
+//! Writes every kind of page, in both languages, with the assets and sample replies of the API into a folder, to be looked at in a browser through any file server:
 //! `cargo run -p ringlab-web --features ssr --example preview -- DIR`.
 
 #[path = "../tests/common/mod.rs"]
@@ -25,6 +25,11 @@ fn main() -> io::Result<()> {
             let file = root.join(lang.code()).join(path.trim_start_matches('/')).join("index.html");
             write(&file, html.as_bytes())?;
         }
+    }
+    // A file server shows a folder's index: that is the reply.
+    for (path, reply) in common::interview::replies() {
+        let file = root.join("api/v1").join(path).join("index.html");
+        write(&file, reply.to_string().as_bytes())?;
     }
     println!("written to {folder}");
     Ok(())

@@ -75,8 +75,9 @@ fn chart(out: &mut String, lang: Lang, title: &str, shares: &[Share]) {
     let of = |s: &Share| if s.max == 0 { 0.0 } else { f64::from(s.total) / f64::from(s.max) };
     let _ = write!(
         out,
-        "<section class=\"chart\"><h3>{title}</h3><div class=\"chart-beside\"><svg viewBox=\"0 0 200 {}\" role=\"img\" aria-label=\"{title}\">",
-        shares.len() * 24
+        "<section class=\"chart\"><h3>{title}</h3><div class=\"chart-beside\"><svg viewBox=\"0 0 200 {}\" preserveAspectRatio=\"none\" style=\"height:{}rem\" role=\"img\" aria-label=\"{title}\">",
+        shares.len() * 24,
+        decimal(shares.len() as f64 * 2.2, 1)
     );
     for (i, share) in shares.iter().enumerate() {
         let y = i * 24 + 5;

@@ -104,3 +104,27 @@ fn a_chapter_has_its_contents_twice_and_every_segment() {
         assert!(html.contains(part), "{part}");
     }
 }
+
+#[test]
+fn a_report_says_everything_and_shows_nothing_as_html_that_somebody_wrote() {
+    let report = common::interview::report();
+    for lang in Lang::ALL {
+        let mut html = ringlab_web::report_html::summary(lang, &report);
+        for question in &report.questions {
+            html.push_str(&ringlab_web::report_html::question(lang, question));
+        }
+        html.push_str(&ringlab_web::report_html::after(lang, &report));
+        for part in [
+            "48 / 80",
+            "324 / 540",
+            "clear from the figure",
+            "/course/12-ring-allreduce",
+            "<mark class=\"fatal\"",
+        ] {
+            assert!(html.contains(part), "{part} is missing: {html}");
+        }
+        for part in ["<A>", "<everything>"] {
+            assert!(!html.contains(part), "{part} is not escaped");
+        }
+    }
+}

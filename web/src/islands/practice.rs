@@ -37,13 +37,13 @@ fn list(lang: Lang, view: &PracticeView) -> AnyView {
     if view.items.is_empty() {
         return view! { <p class="muted">{tr::practice_none(lang)}</p> }.into_any();
     }
-    let figure = |n: Option<u32>| n.map_or_else(|| "–".into(), |n| n.to_string());
     let rows: Vec<_> = view
         .items
         .iter()
         .map(|item| {
             let number = item.question.number;
             let (class, word) = standing(lang, item, view.now_ms);
+            let best = item.best_total.map(|n| format!("{} {n} / 10", tr::best(lang)));
             view! {
                 <li class="practice-item">
                     <a class="practice-open" href=format!("/{}/practice/{number}", lang.code())>
@@ -51,7 +51,7 @@ fn list(lang: Lang, view: &PracticeView) -> AnyView {
                         <span class="practice-name">{item.question.title.get(lang).to_owned()}</span>
                         <span class="muted">{ti::level(lang, item.question.level)}</span>
                         <span class=format!("badge {class}")>{word}</span>
-                        <span class="muted">{tr::best(lang)} " " {figure(item.best_total)} " / 10"</span>
+                        <span class="muted">{best}</span>
                     </a>
                 </li>
             }

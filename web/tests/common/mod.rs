@@ -1,5 +1,7 @@
 //! Data for pages: small, but of every kind.
 
+pub mod interview;
+
 use std::collections::BTreeMap;
 
 use ringlab_content::types::{Chapter, ChapterMeta, Quiz, QuizKind, QuizOption, Segment, TocEntry, Widget};
