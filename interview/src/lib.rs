@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod bank;
+pub mod opinion;
 pub mod practice;
 pub mod report;
 pub mod sets;
