@@ -16,6 +16,7 @@ use crate::compute::Lane;
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
 use crate::interview::Interview;
+use crate::judge::Judge;
 use crate::limits::Limiter;
 use crate::password::Passwords;
 use crate::problem::{ApiResult, Problem};
@@ -48,6 +49,8 @@ pub struct Parts {
     /// Marks, apart from it: a crowd at the verifier must not cost a finished run its marks.
     pub marking: Lane,
     pub passwords: Passwords,
+    /// Off unless configured.
+    pub judge: Option<Judge>,
 }
 
 impl Deref for App {

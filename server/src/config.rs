@@ -52,6 +52,16 @@ pub struct Config {
     /// On SIGTERM or SIGINT: how long requests in flight may take to finish.
     #[arg(long, env = "RINGLAB_SHUTDOWN_MS", default_value_t = 10_000)]
     pub shutdown_ms: u64,
+    /// Base address of an OpenAI-compatible endpoint that gives a second opinion on answers, such as http://127.0.0.1:8000/v1. It is sent
+    /// answers, never names. Its key is taken from RINGLAB_JUDGE_KEY. Off without this.
+    #[arg(long, env = "RINGLAB_JUDGE_URL", requires = "judge_model")]
+    pub judge_url: Option<String>,
+    /// Model to ask for there.
+    #[arg(long, env = "RINGLAB_JUDGE_MODEL", requires = "judge_url")]
+    pub judge_model: Option<String>,
+    /// How long one reply of the judge may take.
+    #[arg(long, env = "RINGLAB_JUDGE_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    pub judge_seconds: u64,
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -64,6 +74,12 @@ pub enum Command {
         /// Store the new marks; the older ones stay beside them.
         #[arg(long)]
         apply: bool,
+    },
+    /// Grade one answer from standard input and ask the judge about it: shows whether the endpoint can be used.
+    Judge {
+        /// Number of the question.
+        #[arg(long)]
+        question: u32,
     },
     /// Make, list and change accounts, also while the server runs.
     Account {

@@ -10,6 +10,7 @@ pub mod dispatch;
 pub mod email;
 pub mod extract;
 pub mod interview;
+pub mod judge;
 pub mod lang;
 pub mod limits;
 pub mod listen;

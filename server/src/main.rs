@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use anyhow::Context as _;
 use clap::Parser as _;
 use ringlab_server::config::{Command, Config, LogFormat};
-use ringlab_server::{interview, manage, remark, serve};
+use ringlab_server::{interview, judge, manage, remark, serve};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -29,6 +29,11 @@ async fn main() -> anyhow::Result<()> {
     }
     if let Some(Command::Regrade { apply }) = command {
         interview::regrade::run(&app, apply, std::io::stdout()).await?;
+        app.store.close().await;
+        return Ok(());
+    }
+    if let Some(Command::Judge { question }) = command {
+        judge::once::run(&app, question, std::io::stdin(), std::io::stdout()).await?;
         app.store.close().await;
         return Ok(());
     }

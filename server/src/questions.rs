@@ -47,6 +47,11 @@ impl Questions {
         self.bank.read(answer).grade_follow_up(number, n)
     }
 
+    /// As it is written, for whoever reads Markdown.
+    pub fn source(&self, number: u32) -> Option<&Question> {
+        self.bank.question(number)
+    }
+
     pub fn texts(&self, number: u32) -> Option<&QuestionTexts> {
         self.texts.get(&number)
     }

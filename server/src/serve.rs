@@ -20,6 +20,7 @@ use crate::compute::Lane;
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
 use crate::interview::Interview;
+use crate::judge::Judge;
 use crate::limits::Limiter;
 use crate::password::Passwords;
 use crate::secret::TokenHash;
@@ -71,6 +72,7 @@ pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result
         marking: Lane::new(cores),
         passwords: Passwords::new(cores),
         interview: Interview::new(store.clone()),
+        judge: Judge::from_config(&config)?,
         config,
         store,
         blobs,
