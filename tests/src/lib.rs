@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod process;
+pub mod sittings;
 pub mod stream;
 pub mod system;
 

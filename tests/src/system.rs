@@ -118,10 +118,14 @@ async fn start_server(folder: &Path, listen: &str) -> Result<(Process, String)> 
     let mut command = Command::new(process::program("ringlab-server")?);
     command.args(["--listen", listen, "--data"]).arg(folder.join("data"));
     command.arg("--root").arg(&root).env("RINGLAB_RUNNER_TOKEN", TOKEN);
-    command.arg("--pkg").arg(match std::env::var_os("RINGLAB_PKG") {
-        Some(pkg) => PathBuf::from(pkg),
-        None => root.join(".ringlab/pkg"),
-    });
+    match std::env::var_os("RINGLAB_PKG") {
+        Some(pkg) => command.arg("--pkg").arg(pkg),
+        // What needs no browser runs without the WASM build too.
+        None => match root.join(".ringlab/pkg") {
+            pkg if pkg.is_dir() => command.arg("--pkg").arg(pkg),
+            _ => &mut command,
+        },
+    };
     // A log per start: the line with the address must be this start's.
     let number = std::fs::read_dir(folder)?.count();
     let mut server = Process::start(command, folder.join(format!("server-{number}.log")))?;

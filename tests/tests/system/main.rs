@@ -4,6 +4,7 @@ mod browser;
 mod faults;
 mod input;
 mod job;
+mod sittings;
 
 use ringlab_labs::job::Submission;
 use serde_json::json;
