@@ -1,8 +1,10 @@
 //! The whole system, as its users and its accidents meet it. See ../README.md.
 
 mod browser;
+mod chromium;
 mod faults;
 mod input;
+mod interview;
 mod job;
 mod sittings;
 
