@@ -253,7 +253,8 @@ async fn press(browser: &Browser, css: &str) -> Result<()> {
 }
 
 async fn offline(browser: &Browser, lost: bool) -> Result<()> {
-    let network = browser.page.cdp().network();
+    let devtools = browser.page.cdp();
+    let network = devtools.network();
     network.enable().await?;
     let conditions = NetworkConditions {
         offline: lost,

@@ -1,4 +1,5 @@
 //! What the API would say, for a look at the islands without a server.
+#![allow(dead_code)] // The tests and the preview each use their part.
 
 use ringlab_content::report::{Grade, Label, PointGrade, Quote, Reason, Remark, RemarkKind, Verdict};
 use ringlab_interview::api::*;
