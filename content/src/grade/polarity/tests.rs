@@ -232,7 +232,8 @@ fn not_simply_denies_unless_more_follows() {
 
 #[test]
 fn no_phrase_goes_on_beyond_its_clause() {
-    for text in ["去，除了它", "队列走不下去，除了 rank 0", "它不；是", "no, need it", "避，免得拷贝"] {
+    for text in ["去，除了它", "队列走不下去，除了 rank 0", "它不；是", "no, need it", "避，免得拷贝"]
+    {
         Polarity::new(&Text::new(text));
     }
 }
