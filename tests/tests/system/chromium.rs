@@ -16,6 +16,8 @@ pub struct Browser {
 
 impl Browser {
     pub async fn start() -> Result<Browser> {
+        // The client has no provider of its own; another test may have given it one already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let driver = std::env::var("RINGLAB_CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".into());
         let folder = tempfile::tempdir()?;
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();

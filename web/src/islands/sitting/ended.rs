@@ -1,10 +1,27 @@
 //! After the end: what was answered, and the way to the report.
 
+use std::time::Duration;
+
 use leptos::prelude::*;
 use ringlab_interview::api::{SittingState, SittingView};
 use ringlab_labs::text::Lang;
 
+use crate::islands::remote::Remote;
 use crate::strings_interview as ti;
+
+/// Grading takes a moment after the end.
+const SOON: Duration = Duration::from_secs(2);
+/// A review takes people and hours.
+const LATER: Duration = Duration::from_secs(60);
+
+/// The way to the report appears by itself, once there is one. Called each time the sitting was read without.
+pub fn look_again(view: &SittingView, remote: Remote<SittingView>) {
+    let just_ended = view.ended_ms.is_none_or(|ended| view.now_ms - ended < 20_000);
+    let wait = if just_ended { SOON } else { LATER };
+    if cfg!(feature = "hydrate") {
+        set_timeout(move || remote.reload(), wait);
+    }
+}
 
 pub fn show(lang: Lang, view: &SittingView) -> AnyView {
     let how = match view.state {

@@ -26,7 +26,12 @@ pub fn SittingPanel(lang: Lang, id: String) -> impl IntoView {
     let remote = Remote::<SittingView>::load(format!("/api/v1/sittings/{id}"));
     remote.view(lang, ti::no_sitting(lang), move |view| match view.state {
         SittingState::Running => running(lang, &view, remote),
-        SittingState::Submitted | SittingState::TimeOver => ended::show(lang, &view),
+        SittingState::Submitted | SittingState::TimeOver => {
+            if !view.report {
+                ended::look_again(&view, remote);
+            }
+            ended::show(lang, &view)
+        }
     })
 }
 
