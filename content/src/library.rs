@@ -270,7 +270,7 @@ fn stray_folders(root: &Path, titles: &[ChapterTitle], errors: &mut Vec<ContentE
     }
 }
 
-/// The files of chapters that are written; one language without the other is an error.
+/// The files of chapters that are written. Chinese comes first: a chapter may wait for its English, not the other way round.
 fn chapter_files(
     root: &Path,
     titles: &[ChapterTitle],
@@ -287,11 +287,13 @@ fn chapter_files(
         }
         for lang in Lang::ALL {
             if !exists(lang) {
-                let message = format!(
-                    "{} is there, but this file is missing; write the chapter in both languages",
-                    path(lang.other())
-                );
-                errors.push(ContentError::of_file(path(lang), message));
+                if lang == Lang::Zh {
+                    let message = format!(
+                        "{} is there, but this file is missing; write the chapter in Chinese first",
+                        path(Lang::En)
+                    );
+                    errors.push(ContentError::of_file(path(lang), message));
+                }
             } else if let Some(file) = read(root, &path(lang), errors) {
                 files.insert((title.number, lang), file);
             }

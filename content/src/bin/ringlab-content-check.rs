@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use ringlab_content::bank::Bank;
 use ringlab_content::{Library, check_sources, highlight};
+use ringlab_engine::text::Lang;
 
 const USAGE: &str = "\
 ringlab-content-check [--root DIR] [--sources OWNER/NAME=GIT_DIR]… [--write-css FILE]
@@ -105,9 +106,10 @@ fn check(arguments: &Arguments) -> ExitCode {
     println!("{} of 54 interview questions written, {samples} graded samples", bank.questions().count());
     let cited = library.citations().len();
     println!(
-        "{} of {} chapters written, {} terms; {} citations, {} checked in a checkout; no errors ({} ms)",
-        library.summaries().len() / 2,
+        "{} of {} chapters written, {} of them in English, too; {} terms; {} citations, {} checked in a checkout; no errors ({} ms)",
+        library.chapters(Lang::Zh).count(),
         library.titles().len(),
+        library.chapters(Lang::En).count(),
         library.terms().count(),
         cited,
         cited - unchecked,
