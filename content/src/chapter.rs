@@ -90,6 +90,7 @@ pub(crate) fn render(
         number: title.number,
         slug: title.slug.clone(),
         title: front.title.into_inner(),
+        lang: env.lang.code().to_owned(),
         summary: front.summary.into_inner(),
         minutes: state.prose.minutes(),
         objectives,

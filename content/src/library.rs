@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::Path;
 
+use rayon::prelude::*;
 use ringlab_engine::text::Lang;
 
 use crate::chapter;
@@ -99,14 +100,14 @@ impl Library {
             let mine = || files.iter().filter(move |((_, of), _)| *of == lang);
             let anchors =
                 mine().map(|((number, _), file)| (*number, heading_ids(chapter::text_of(file)))).collect();
-            for ((number, _), file) in mine() {
-                let title = &library.titles[*number as usize - 1];
+            let one = |(number, file): (u32, &SourceFile)| {
+                let title = &library.titles[number as usize - 1];
                 let folder = format!("content/course/{}", title.folder());
                 let env = Env {
                     lang,
                     root,
                     folder: &folder,
-                    number: *number,
+                    number,
                     titles: &library.titles,
                     glossary: &library.glossary,
                     labs,
@@ -115,13 +116,19 @@ impl Library {
                     code: &code,
                 };
                 let mut state = State::default();
-                if let Some(chapter) = chapter::render(&env, &mut state, file, title) {
+                let chapter = chapter::render(&env, &mut state, file, title);
+                (number, chapter, state)
+            };
+            let files: Vec<(u32, &SourceFile)> = mine().map(|((number, _), file)| (*number, file)).collect();
+            let all: Vec<_> = files.into_par_iter().map(one).collect();
+            for (number, chapter, mut state) in all {
+                if let Some(chapter) = chapter {
                     library.summaries.push(summary(lang, &chapter, &state));
-                    library.chapters.insert((lang, *number), chapter);
+                    library.chapters.insert((lang, number), chapter);
                 }
                 errors.append(&mut state.errors);
                 library.citations.append(&mut state.citations);
-                outlines.insert((*number, lang), state.outline);
+                outlines.insert((number, lang), state.outline);
             }
         }
         for title in &library.titles {
@@ -142,6 +149,11 @@ impl Library {
     /// A chapter by number, slug or folder: `12`, `ring-allreduce`, `12-ring-allreduce`.
     pub fn chapter(&self, lang: Lang, name: &str) -> Option<&Chapter> {
         self.chapters.get(&(lang, course::find(&self.titles, name)?.number))
+    }
+
+    /// The chapter in `lang`, or in Chinese while it is not translated.
+    pub fn readable(&self, lang: Lang, name: &str) -> Option<&Chapter> {
+        self.chapter(lang, name).or_else(|| self.chapter(Lang::Zh, name))
     }
 
     /// The chapters written so far, by number.

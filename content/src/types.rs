@@ -21,6 +21,8 @@ pub struct ChapterMeta {
     /// Last part of the URL: `ring-allreduce`.
     pub slug: String,
     pub title: String,
+    /// Language of all the texts: `zh` or `en`. Not always that of the page, as a chapter may wait for its translation.
+    pub lang: String,
     /// One or two sentences for the index.
     pub summary: String,
     /// Reading time at 300 Chinese characters or 200 words a minute.

@@ -20,28 +20,29 @@ async fn main() -> anyhow::Result<()> {
     }
     let shutdown = CancellationToken::new();
     stop_on_signals(shutdown.clone())?;
-    let command = config.command.clone();
+    let Some(command) = config.command.clone() else {
+        let listener = serve::bind(&config).await?;
+        let app = serve::open(config, shutdown).await?;
+        return serve::run(app, listener, |address| {
+            // A reader of the first line may have gone: no reason to end.
+            let _ = writeln!(std::io::stdout(), "listening on http://{address}");
+        })
+        .await;
+    };
     let app = serve::open(config, shutdown).await?;
-    if let Some(Command::Remark { apply }) = command {
-        remark::run(&app, apply, std::io::stdout()).await?;
-        app.store.close().await;
-        return Ok(());
+    match command {
+        // Needs no course: done above.
+        Command::Account { .. } => {}
+        Command::Remark { apply } => remark::run(&app, apply, std::io::stdout()).await.map(drop)?,
+        Command::Regrade { apply } => {
+            interview::regrade::run(&app, apply, std::io::stdout()).await.map(drop)?
+        }
+        Command::Judge { question } => {
+            judge::once::run(&app, question, std::io::stdin(), std::io::stdout()).await.map(drop)?
+        }
     }
-    if let Some(Command::Regrade { apply }) = command {
-        interview::regrade::run(&app, apply, std::io::stdout()).await?;
-        app.store.close().await;
-        return Ok(());
-    }
-    if let Some(Command::Judge { question }) = command {
-        judge::once::run(&app, question, std::io::stdin(), std::io::stdout()).await?;
-        app.store.close().await;
-        return Ok(());
-    }
-    serve::run(app, |address| {
-        // A reader of the first line may have gone: no reason to end.
-        let _ = writeln!(std::io::stdout(), "listening on http://{address}");
-    })
-    .await
+    app.store.close().await;
+    Ok(())
 }
 
 fn log_to_stderr(format: LogFormat) {

@@ -38,6 +38,15 @@ const OLD_SESSION: Duration = Duration::from_secs(401 * 24 * 3600);
 /// A shorter runner token can be guessed.
 const TOKEN_MIN: usize = 16;
 
+/// Takes the address before anything else: while the course and the bank are read, whoever connects waits in the queue instead of
+/// being refused, which is what a browser with an unsaved draft meets when the server was restarted.
+pub async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
+    let listen = config.listen;
+    TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("listening on {listen}: choose another address with --listen"))
+}
+
 /// Opens everything, or says what is wrong with it.
 pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result<App> {
     let data = &config.data;
@@ -49,9 +58,10 @@ pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result
         hold(data)?;
     }
     let (root, pkg) = (config.root.clone(), config.pkg.clone());
-    let site = tokio::task::spawn_blocking(move || Site::load(&root, pkg.as_deref())).await??;
+    let site = tokio::task::spawn_blocking(move || Site::load(&root, pkg.as_deref()));
     let file = data.join("ringlab.db");
     let store = Store::open(&file).await.with_context(|| format!("opening {}", file.display()))?;
+    let site = site.await??;
     let blobs = Blobs::open(data.join("artifacts"), config.max_artifact_bytes)
         .await
         .with_context(|| format!("opening the artifact store in {}", data.display()))?;
@@ -122,12 +132,8 @@ async fn take_over(app: &App) -> anyhow::Result<()> {
 
 /// Serves until `app.shutdown` is cancelled. Then: no new connections; event streams and runners' sockets end; requests in flight
 /// finish, for at most the configured time. `ready` hears the address.
-pub async fn run(app: App, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
+pub async fn run(app: App, listener: TcpListener, ready: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
     let _lock = hold(&app.config.data)?;
-    let listen = app.config.listen;
-    let listener = TcpListener::bind(listen)
-        .await
-        .with_context(|| format!("listening on {listen}: choose another address with --listen"))?;
     let address = listener.local_addr()?;
     take_over(&app).await?;
     app.tasks.spawn(app.dispatcher.clone().run(app.shutdown.clone()));

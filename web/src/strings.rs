@@ -64,6 +64,9 @@ strings! {
 
     // Course
     course_lead = "三十六章，从一次发送讲到上万个 rank。已经写好的可以点开；其余的先列出题目。", "Thirty-six chapters, from one send to ten thousand ranks. The written ones are open; the others are announced by title.";
+    in_chinese = "中文", "in Chinese";
+    not_translated = "本章还没有这种语言的译文。", "This chapter is not translated yet; here is the Chinese text.";
+    home_all_chapters = "全部三十六章", "All thirty-six chapters";
     announced = "待写", "announced";
     with_lab = "带实验", "with a lab";
     chapter_contents = "本章目录", "In this chapter";

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rayon::prelude::*;
 use ringlab_engine::text::{Lang, Text};
 
 use super::{Bank, Question, Texts};
@@ -31,29 +32,35 @@ impl Bank {
     /// All that is wrong, each with its file, line and column.
     pub fn html(&self, root: &Path, library: &Library) -> Result<BTreeMap<u32, QuestionHtml>, ContentErrors> {
         let (math, code) = (Math::default(), Highlighter::default());
+        let anchors = [library.anchors(Lang::Zh), library.anchors(Lang::En)];
         let mut errors = Vec::new();
         let labs = lab_ids(root, &mut errors);
-        let mut both: BTreeMap<u32, [Parts; 2]> = BTreeMap::new();
-        for lang in Lang::ALL {
-            let anchors = library.anchors(lang);
-            for question in self.questions() {
-                let folder = format!("{}/{:02}", super::FOLDER, question.number);
+        let one = |question: &Question| {
+            let mut errors = Vec::new();
+            let parts = Lang::ALL.map(|lang| {
                 let env = Env {
                     lang,
                     root,
-                    folder: &folder,
+                    folder: &format!("{}/{:02}", super::FOLDER, question.number),
                     // A question has no headings to link to.
                     number: 0,
                     titles: library.titles(),
                     glossary: library.glossary(),
                     labs: &labs,
-                    anchors: &anchors,
+                    anchors: &anchors[usize::from(lang == Lang::En)],
                     math: &math,
                     code: &code,
                 };
-                let parts = render(&env, question, &mut errors);
-                both.entry(question.number).or_default()[usize::from(lang == Lang::En)] = parts;
-            }
+                render(&env, question, &mut errors)
+            });
+            (question.number, parts, errors)
+        };
+        let questions: Vec<&Question> = self.questions().collect();
+        let all: Vec<_> = questions.into_par_iter().map(one).collect();
+        let mut both: BTreeMap<u32, [Parts; 2]> = BTreeMap::new();
+        for (number, parts, mut wrong) in all {
+            errors.append(&mut wrong);
+            both.insert(number, parts);
         }
         if errors.is_empty() {
             return Ok(self

@@ -9,6 +9,9 @@ mod sections;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
 
 use crate::error::{ContentError, ContentErrors};
 use crate::grade::read::{read_lexicon, read_rubric};
@@ -41,8 +44,9 @@ pub struct Question {
     pub en: Texts,
     pub rubric: Rubric,
     pub samples: Vec<Sample>,
-    prompts: Prompts,
-    follow_up_prompts: Vec<Prompts>,
+    /// Read when the first answer is graded: it takes the dictionary, for which a starting server does not wait.
+    prompts: OnceLock<Prompts>,
+    follow_up_prompts: OnceLock<Vec<Prompts>>,
 }
 
 impl Bank {
@@ -59,10 +63,15 @@ impl Bank {
         let mut questions = BTreeMap::new();
         // Without a sound lexicon every rubric would repeat its errors.
         if errors.is_empty() {
-            for number in folders(root, &mut errors) {
-                if let Some(question) = question(root, number, &lexicon, &mut errors) {
-                    questions.insert(number, question);
-                }
+            let read = |number| {
+                let mut errors = Vec::new();
+                (question(root, number, &lexicon, &mut errors), errors)
+            };
+            let numbers = folders(root, &mut errors);
+            let all: Vec<_> = numbers.into_par_iter().map(read).collect();
+            for (question, mut wrong) in all {
+                errors.append(&mut wrong);
+                questions.extend(question.map(|question| (question.number, question)));
             }
         }
         if errors.is_empty() {
@@ -85,7 +94,8 @@ impl Bank {
 impl Question {
     /// Grades an answer to the question itself, by its own rubric alone. `Bank::read` compares it with the other questions, too.
     pub fn grade(&self, answer: &Reading<'_>) -> Grade {
-        grade(&self.rubric, &self.prompts, answer)
+        let prompts = || Prompts::new(&[&self.zh.prompt, &self.en.prompt]);
+        grade(&self.rubric, self.prompts.get_or_init(prompts), answer)
     }
 
     /// Whether the two really share facts, as one of the rubrics says.
@@ -96,7 +106,12 @@ impl Question {
     /// Grades an answer to follow-up `n`, from 1. `None` when there is no such follow-up.
     pub fn grade_follow_up(&self, n: usize, answer: &Reading<'_>) -> Option<Grade> {
         let index = n.checked_sub(1)?;
-        grade_follow_up(&self.rubric, index, self.follow_up_prompts.get(index)?, answer)
+        let prompts = || {
+            let pairs = self.zh.follow_ups.iter().zip(&self.en.follow_ups);
+            pairs.map(|(zh, en)| Prompts::new(&[&zh.prompt, &en.prompt])).collect()
+        };
+        let prompts = self.follow_up_prompts.get_or_init(prompts).get(index)?;
+        grade_follow_up(&self.rubric, index, prompts, answer)
     }
 }
 
@@ -122,14 +137,15 @@ fn question(root: &Path, number: u32, lexicon: &Lexicon, errors: &mut Vec<Conten
         }
     }
     let samples = samples::read(&samples_file, &rubric, errors);
-    let prompts = Prompts::new(&[&zh.prompt, &en.prompt]);
-    let follow_up_prompts = zh
-        .follow_ups
-        .iter()
-        .zip(&en.follow_ups)
-        .map(|(zh, en)| Prompts::new(&[&zh.prompt, &en.prompt]))
-        .collect();
-    let question = Question { number, zh, en, rubric, samples, prompts, follow_up_prompts };
+    let question = Question {
+        number,
+        zh,
+        en,
+        rubric,
+        samples,
+        prompts: OnceLock::new(),
+        follow_up_prompts: OnceLock::new(),
+    };
     (errors.len() == before).then_some(question)
 }
 

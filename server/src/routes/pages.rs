@@ -79,7 +79,9 @@ async fn front(headers: HeaderMap) -> Response {
 }
 
 async fn home(State(app): State<App>, place: Place) -> ApiResult<Response> {
-    let chapters = app.site.library.chapters(place.lang).map(|c| c.meta.clone()).collect();
+    let library = &app.site.library;
+    let numbers = library.titles().iter().map(|title| title.number.to_string());
+    let chapters = numbers.filter_map(|n| library.readable(place.lang, &n)).map(|c| c.meta.clone()).collect();
     let labs = app.site.catalogue.iter().cloned().collect();
     let runners = app.store.runners().await?;
     Ok(page(&app, place, StatusCode::OK, Page::Home { chapters, labs, runners }))
@@ -90,7 +92,7 @@ async fn course(State(app): State<App>, place: Place) -> Response {
     let card = |title: &ringlab_content::ChapterTitle| ChapterCard {
         number: title.number,
         title: title.title(place.lang).to_owned(),
-        written: library.chapter(place.lang, &title.number.to_string()).map(|c| c.meta.clone()),
+        written: library.readable(place.lang, &title.number.to_string()).map(|c| c.meta.clone()),
     };
     let chapters = library.titles().iter().map(card).collect();
     page(&app, place, StatusCode::OK, Page::Course { chapters })
@@ -99,12 +101,13 @@ async fn course(State(app): State<App>, place: Place) -> Response {
 /// A chapter by number or slug alone is sent on to its one address.
 async fn chapter(State(app): State<App>, place: Place, Name(name): Name) -> ApiResult<Response> {
     let library = &app.site.library;
-    let chapter = library.chapter(place.lang, &name).ok_or_else(Problem::not_found)?;
+    let chapter = library.readable(place.lang, &name).ok_or_else(Problem::not_found)?;
     let folder = folder(&chapter.meta);
     if folder != name {
         return Ok(Redirect::permanent(&format!("/{}/course/{folder}", place.lang.code())).into_response());
     }
-    let all: Vec<&Chapter> = library.chapters(place.lang).collect();
+    let numbers = library.titles().iter().map(|title| title.number.to_string());
+    let all: Vec<&Chapter> = numbers.filter_map(|n| library.readable(place.lang, &n)).collect();
     let here = all.iter().position(|c| c.meta.number == chapter.meta.number);
     let near = |i: Option<usize>| i.and_then(|i| all.get(i)).map(|c| c.meta.clone());
     let (previous, next) = (near(here.and_then(|i| i.checked_sub(1))), near(here.map(|i| i + 1)));
@@ -134,7 +137,7 @@ async fn lab(
     let jobs = app.store.jobs_of(&account.user, Some(&lab.id), EARLIER).await?;
     let jobs = view::jobs(&app.store, jobs).await?;
     let runners = app.store.runners().await?;
-    let chapter = app.site.library.chapter(place.lang, &lab.chapter.to_string()).map(|c| c.meta.clone());
+    let chapter = app.site.library.readable(place.lang, &lab.chapter.to_string()).map(|c| c.meta.clone());
     let mut response = page(&app, place, StatusCode::OK, Page::Lab { lab, seed, runners, jobs, chapter });
     if let Some(cookie) = account.cookie {
         response.headers_mut().insert(header::SET_COOKIE, cookie);

@@ -18,6 +18,9 @@ pub(super) fn render(
     next: Option<ChapterMeta>,
 ) -> Rendered {
     let Chapter { meta, version: _, toc, segments } = chapter;
+    // Everything of a chapter speaks one language, which is not the page's while a translation is missing.
+    let page = lang;
+    let lang = Lang::from_code(&meta.lang).unwrap_or(page);
     let islands = segments.iter().any(|s| match s {
         Segment::Quiz(_) => true,
         Segment::Widget(widget) => is_known(&widget.kind),
@@ -26,7 +29,7 @@ pub(super) fn render(
     let scope = format!("{:02}-{}", meta.number, meta.slug);
     let segments: Vec<_> = segments.into_iter().map(|s| segment(lang, &scope, s)).collect();
     let body = view! {
-        <div class="chapter">
+        <div class="chapter" lang=lang.tag()>
             <aside class="chapter-side">
                 <nav class="toc toc-side" aria-label=t::chapter_contents(lang)>
                     <p class="toc-title">{t::chapter_contents(lang)}</p>
@@ -36,13 +39,14 @@ pub(super) fn render(
             <article class="chapter-body">
                 <header class="chapter-head">
                     <p class="eyebrow">
-                        <a href=address(lang, "/course")>{t::course(lang)}</a>
+                        <a href=address(page, "/course")>{t::course(lang)}</a>
                         " · "
                         {t::chapter_number(lang, meta.number)}
                     </p>
                     <h1>{meta.title.clone()}</h1>
                     <p class="lead">{meta.summary.clone()}</p>
                     <p class="meta">{course::facts(lang, &meta)}</p>
+                    {(lang != page).then(|| view! { <p class="notice" lang=page.tag()>{t::not_translated(page)}</p> })}
                 </header>
                 <details class="toc toc-top">
                     <summary>{t::chapter_contents(lang)}</summary>
@@ -52,8 +56,8 @@ pub(super) fn render(
                 {list(t::prerequisites(lang), "prerequisites", &meta.prerequisites)}
                 {segments}
                 <nav class="neighbours" aria-label=format!("{} / {}", t::previous(lang), t::next(lang))>
-                    {previous.map(|meta| neighbour(lang, "previous", t::previous(lang), &meta))}
-                    {next.map(|meta| neighbour(lang, "next", t::next(lang), &meta))}
+                    {previous.map(|meta| neighbour(page, "previous", t::previous(lang), &meta))}
+                    {next.map(|meta| neighbour(page, "next", t::next(lang), &meta))}
                 </nav>
             </article>
         </div>
@@ -152,7 +156,7 @@ fn neighbour(
     view! {
         <a class=class href=chapter_address(lang, meta.number, &meta.slug)>
             <span class="eyebrow">{label}</span>
-            <span>{format!("{} · {}", meta.number, meta.title)}</span>
+            <span lang=meta.lang.clone()>{format!("{} · {}", meta.number, meta.title)}</span>
         </a>
     }
 }

@@ -37,9 +37,9 @@ fn row(lang: Lang, chapter: &ChapterCard) -> AnyView {
                 <span class="chapter-number">{number}</span>
                 <div>
                     <h2>
-                        <a href=chapter_address(lang, meta.number, &meta.slug)>{meta.title.clone()}</a>
+                        <a href=chapter_address(lang, meta.number, &meta.slug)>{chapter.title.clone()}</a>
                     </h2>
-                    <p>{meta.summary.clone()}</p>
+                    <p lang=meta.lang.clone()>{meta.summary.clone()}</p>
                     <p class="meta">{facts(lang, meta)}</p>
                 </div>
             </li>
@@ -65,6 +65,10 @@ pub(super) fn facts(lang: Lang, meta: &ChapterMeta) -> String {
         text.push_str(" · ");
         text.push_str(t::with_lab(lang));
     }
+    if meta.lang != lang.code() {
+        text.push_str(" · ");
+        text.push_str(t::in_chinese(lang));
+    }
     text
 }
 
@@ -74,9 +78,9 @@ pub(super) fn card(lang: Lang, meta: &ChapterMeta) -> impl IntoView + use<> {
         <li class="card">
             <p class="eyebrow">{t::chapter_number(lang, meta.number)}</p>
             <h3>
-                <a href=chapter_address(lang, meta.number, &meta.slug)>{meta.title.clone()}</a>
+                <a lang=meta.lang.clone() href=chapter_address(lang, meta.number, &meta.slug)>{meta.title.clone()}</a>
             </h3>
-            <p>{meta.summary.clone()}</p>
+            <p lang=meta.lang.clone()>{meta.summary.clone()}</p>
             <p class="meta">{facts(lang, meta)}</p>
         </li>
     }

@@ -11,6 +11,8 @@ use crate::document::{Rendered, address};
 use crate::format;
 use crate::strings as t;
 
+const HOME_CHAPTERS: usize = 6;
+
 pub(super) fn render(
     lang: Lang,
     chapters: Vec<ChapterMeta>,
@@ -31,7 +33,9 @@ pub(super) fn render(
             </li>
         }
     });
-    let cards: Vec<_> = chapters.iter().map(|meta| course::card(lang, meta)).collect();
+    // Those with a lab show best what the course is; the index has the others.
+    let shown = chapters.iter().filter(|meta| meta.lab.is_some()).take(HOME_CHAPTERS);
+    let cards: Vec<_> = shown.map(|meta| course::card(lang, meta)).collect();
     let lab_cards: Vec<_> = labs.iter().map(|lab| labs::card(lang, lab)).collect();
     let body = view! {
         <div class="page home">
@@ -58,6 +62,9 @@ pub(super) fn render(
             <section>
                 <h2>{t::home_written(lang)}</h2>
                 <ul class="cards">{cards}</ul>
+                <p>
+                    <a href=address(lang, "/course")>{t::home_all_chapters(lang)}</a>
+                </p>
             </section>
             <section>
                 <h2>{t::home_open_labs(lang)}</h2>

@@ -29,6 +29,7 @@ pub fn meta(number: u32) -> ChapterMeta {
         number,
         slug: "ring-allreduce".into(),
         title: format!("Title {number} <&>"),
+        lang: "en".into(),
         summary: "A summary.".into(),
         minutes: 20,
         objectives: vec!["derive 2(N − 1)/N".into()],
