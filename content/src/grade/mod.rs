@@ -13,6 +13,7 @@ mod phrase;
 mod polarity;
 pub(crate) mod read;
 mod reading;
+mod relations;
 pub(crate) mod rubric;
 mod scan;
 mod score;

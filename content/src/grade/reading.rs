@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::index::Index;
 use super::names::Names;
 use super::polarity::Polarity;
+use super::relations;
 use super::scan::{self, Found};
 use super::shape::{self, Blocked};
 use super::text::Text;
@@ -27,6 +28,8 @@ pub struct Reading<'a> {
     pub(crate) index: Index,
     /// For each sentence, whether it is set aside in any question.
     pub(crate) blocked: Vec<Option<Blocked>>,
+    /// The whole of it names things and says nothing of them.
+    pub(crate) names_only: bool,
     /// What names of variables mean depends on the rubric; most rubrics share the lexicon's.
     values: RefCell<Vec<(Arc<Names>, Rc<Values>)>>,
 }
@@ -39,6 +42,7 @@ impl<'a> Reading<'a> {
             polarity: Polarity::new(&text),
             index: Index::new(&text.tokens),
             blocked: shape::blocked(&text),
+            names_only: relations::names_only(&text),
             values: RefCell::default(),
             text,
         }

@@ -74,6 +74,10 @@ fn run(
     if reader.share(text, Blocked::Keywords) > 0.6 {
         total = total.min(KEYWORD_CAP);
     }
+    if answer.names_only && total > KEYWORD_CAP {
+        total = KEYWORD_CAP;
+        remarks.push(remark(RemarkKind::Keywords, None));
+    }
     if earned == 0 && fatal.is_empty() && remarks.is_empty() && text.weight(0..text.tokens.len()) > 40 {
         remarks.push(remark(RemarkKind::OffTopic, None));
     }

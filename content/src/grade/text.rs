@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use jieba_rs::Jieba;
 
 use super::normal::{Normal, is_han};
+use super::relations;
 
 static JIEBA: LazyLock<Jieba> = LazyLock::new(Jieba::new);
 
@@ -27,6 +28,8 @@ pub(crate) struct Token {
     /// A Chinese word begins before, or ends after, this token. Always true for what is not Han.
     pub begins: bool,
     pub ends: bool,
+    /// A word of a closed class: it relates other words and names nothing.
+    pub relates: bool,
 }
 
 impl Token {
@@ -150,18 +153,20 @@ fn unequal(chars: &[char], at: usize) -> Option<usize> {
 }
 
 fn push(out: &mut Vec<Token>, kind: Kind, text: String, chars: Range<usize>) {
-    out.push(Token { kind, text, chars, begins: true, ends: true });
+    let relates = kind == Kind::Word && relations::latin(&text);
+    out.push(Token { kind, text, chars, begins: true, ends: true, relates });
 }
 
 fn han_run(chars: &[char], start: usize, out: &mut Vec<Token>) -> usize {
     let end = chars[start..].iter().position(|c| !is_han(*c)).map_or(chars.len(), |n| start + n);
     let run: String = chars[start..end].iter().collect();
     let mut at = start;
-    for word in JIEBA.cut(&run, true) {
+    for word in JIEBA.tag(&run, true) {
         let last = at + word.word.chars().count();
+        let relates = relations::han(word.word, word.tag);
         for (i, c) in chars.iter().enumerate().take(last).skip(at) {
             let (begins, ends) = (i == at, i + 1 == last);
-            out.push(Token { kind: Kind::Han, text: c.to_string(), chars: i..i + 1, begins, ends });
+            out.push(Token { kind: Kind::Han, text: c.to_string(), chars: i..i + 1, begins, ends, relates });
         }
         at = last;
     }
