@@ -20,6 +20,8 @@ pub struct Term {
     pub en_def: String,
     /// Where it is taught.
     pub chapter: u32,
+    /// Other words for it, which no chapter may use: one thing has one name.
+    pub avoid: Vec<String>,
 }
 
 impl Term {
@@ -52,6 +54,20 @@ struct Entry {
     zh_def: Spanned<String>,
     en_def: Spanned<String>,
     chapter: Spanned<u32>,
+    #[serde(default)]
+    avoid: Vec<String>,
+}
+
+/// Words in a chapter for which the glossary has another.
+pub(crate) fn strange_words(file: &SourceFile, glossary: &BTreeMap<String, Term>) -> Vec<ContentError> {
+    let words = glossary.values().flat_map(|term| term.avoid.iter().map(move |word| (term, word)));
+    words
+        .filter_map(|(term, word)| {
+            let at = file.text.find(word.as_str())?;
+            let names = format!("{} ({})", term.zh, term.en);
+            Some(file.error(at, format!("`{word}` has another name in this course: {names}; use that one")))
+        })
+        .collect()
 }
 
 /// Reads the glossary; `chapters` is how many the course has.
@@ -97,6 +113,7 @@ pub(crate) fn read_glossary(
             en_def: entry.en_def.into_inner(),
             id: id.clone(),
             chapter,
+            avoid: entry.avoid,
         };
         terms.insert(id, term);
     }

@@ -15,6 +15,8 @@ mod chapter;
 #[cfg(feature = "render")]
 mod citations;
 #[cfg(feature = "render")]
+mod complete;
+#[cfg(feature = "render")]
 mod course;
 #[cfg(any(feature = "render", feature = "grade"))]
 mod error;
@@ -43,6 +45,8 @@ mod words;
 
 #[cfg(feature = "render")]
 pub use citations::{Citation, check_sources};
+#[cfg(feature = "render")]
+pub use complete::check_complete;
 #[cfg(feature = "render")]
 pub use course::ChapterTitle;
 #[cfg(any(feature = "render", feature = "grade"))]

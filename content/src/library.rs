@@ -1,6 +1,6 @@
 //! All the content, read, checked and rendered once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -50,6 +50,14 @@ pub struct Summary {
     pub widgets: usize,
     pub sources: usize,
     pub terms: usize,
+    /// Chinese characters of prose.
+    pub characters: u32,
+    /// How many of the five kinds of questions the quiz has.
+    pub quiz_kinds: usize,
+    pub misconceptions: usize,
+    pub falsify: usize,
+    /// Ids of all headings.
+    pub heading_ids: Vec<String>,
 }
 
 impl Library {
@@ -116,6 +124,7 @@ impl Library {
                     code: &code,
                 };
                 let mut state = State::default();
+                state.errors.extend(glossary::strange_words(file, &library.glossary));
                 let chapter = chapter::render(&env, &mut state, file, title);
                 (number, chapter, state)
             };
@@ -208,6 +217,19 @@ fn summary(lang: Lang, chapter: &Chapter, state: &State) -> Summary {
         widgets: count(|segment| matches!(segment, Segment::Widget(_))),
         sources: state.citations.len(),
         terms: state.terms.len(),
+        characters: state.prose.characters,
+        quiz_kinds: chapter
+            .segments
+            .iter()
+            .filter_map(|segment| match segment {
+                Segment::Quiz(quiz) => Some(std::mem::discriminant(&quiz.kind)),
+                _ => None,
+            })
+            .collect::<HashSet<_>>()
+            .len(),
+        misconceptions: state.outline.count("aside misconception"),
+        falsify: state.outline.count("aside falsify"),
+        heading_ids: chapter.toc.iter().map(|entry| entry.id.clone()).collect(),
     }
 }
 

@@ -26,6 +26,11 @@ impl Outline {
         self.items.push(Item { what: what.into(), detail: detail.into(), at, formulas: (0, 0) });
     }
 
+    /// How many items of this name there are.
+    pub fn count(&self, what: &str) -> usize {
+        self.items.iter().filter(|item| item.what == what).count()
+    }
+
     pub fn formula(&mut self, display: bool) {
         if let Some(item) = self.items.last_mut() {
             if display {

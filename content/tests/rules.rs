@@ -345,6 +345,21 @@ fn both_languages_have_the_same_parts() {
 }
 
 #[test]
+fn a_thing_has_one_name() {
+    let course = Course::new();
+    course.write(
+        "content/glossary.toml",
+        "[term.ring]\nzh = \"环\"\nen = \"ring\"\nzh_def = \"环\"\nen_def = \"r\"\nchapter = 1\navoid = [\"圈圈\"]\n",
+    );
+    course.chapter("走圈圈。\n", "A ring.\n");
+    let errors = course.errors();
+    assert!(
+        errors.iter().any(|error| error.contains("`圈圈` has another name in this course: 环 (ring)")),
+        "{errors:#?}"
+    );
+}
+
+#[test]
 fn files_and_front_matter() {
     let course = Course::new();
     course.write("content/course/01-one/zh.md", "+++\nnumber = 2\nslug = \"x\"\ntitle = \"t\"\nsummary = \"\"\nobjectives = []\nprerequisites = []\nlab = \"l\"\n+++\n");

@@ -3,6 +3,7 @@
 mod bench;
 mod browser;
 mod checks;
+mod content;
 mod grade;
 mod nvrtc;
 mod sh;
@@ -30,6 +31,8 @@ enum Command {
     Wasm,
     /// Measure the engine beside Gloo and Open MPI, or NCCL, in release builds. Nothing else may run on the machine meanwhile.
     Bench(bench::Args),
+    /// Check the course and the interview bank; NCCL_SRC and NCCL_TESTS_SRC name checkouts in which citations are looked up.
+    Content(content::Args),
     /// Grade answers of the interview bank with the deterministic grader.
     Grade(grade::Args),
     /// Fetch what the other commands need (WebAssembly target, NVRTC, a headless browser) and stop.
@@ -44,6 +47,7 @@ fn main() -> std::process::ExitCode {
             Command::Test(args) => test::run(&sh, &args),
             Command::Wasm => wasm::build(&sh).map(|_| ()),
             Command::Bench(args) => bench::run(&sh, &args),
+            Command::Content(args) => content::run(&sh, &args),
             Command::Grade(args) => grade::run(&sh, &args),
             Command::Setup => {
                 toolchain::ensure(&sh)?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ringlab_content::bank::Bank;
-use ringlab_content::{Library, check_sources, highlight};
+use ringlab_content::{Library, check_complete, check_sources, highlight};
 use ringlab_engine::text::Lang;
 
 const USAGE: &str = "\
@@ -75,7 +75,8 @@ fn check(arguments: &Arguments) -> ExitCode {
         Ok(library) => library,
         Err(errors) => return refuse(&errors.0),
     };
-    let (errors, unchecked) = check_sources(&library, &arguments.sources);
+    let (mut errors, unchecked) = check_sources(&library, &arguments.sources);
+    errors.extend(check_complete(&library));
     if !errors.is_empty() {
         return refuse(&errors);
     }

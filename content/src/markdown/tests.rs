@@ -31,6 +31,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
         zh_def: text("\"环\""),
         en_def: text("r"),
         chapter: 1,
+        avoid: Vec::new(),
     };
     World {
         titles: vec![ChapterTitle { number: 1, slug: text("a"), zh: text("甲"), en: text("A") }],
