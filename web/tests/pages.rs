@@ -106,6 +106,16 @@ fn a_chapter_has_its_contents_twice_and_every_segment() {
 }
 
 #[test]
+fn a_chapter_that_waits_for_its_translation_says_so_and_names_its_language() {
+    // The sample's texts are English.
+    let notice = "本章还没有这种语言的译文";
+    let html = page(Lang::Zh, "/course/12-ring-allreduce");
+    assert!(html.contains(notice) && html.contains("<div lang=\"en\" class=\"chapter\">"), "{html}");
+    assert!(!page(Lang::En, "/course/12-ring-allreduce").contains("class=\"notice\""));
+    assert!(page(Lang::Zh, "/course").contains("<p lang=\"en\">A summary.</p>"));
+}
+
+#[test]
 fn a_report_says_everything_and_shows_nothing_as_html_that_somebody_wrote() {
     let report = common::interview::report();
     for lang in Lang::ALL {

@@ -27,7 +27,7 @@ pub(super) fn render(
         Segment::Html { .. } | Segment::Lab { .. } => false,
     });
     let scope = format!("{:02}-{}", meta.number, meta.slug);
-    let segments: Vec<_> = segments.into_iter().map(|s| segment(lang, &scope, s)).collect();
+    let segments: Vec<_> = segments.into_iter().map(|s| segment(page, lang, &scope, s)).collect();
     let body = view! {
         <div class="chapter" lang=lang.tag()>
             <aside class="chapter-side">
@@ -97,7 +97,8 @@ fn list(title: &'static str, class: &'static str, items: &[String]) -> Option<im
     })
 }
 
-fn segment(lang: Lang, scope: &str, segment: Segment) -> AnyView {
+/// `page` is the language of what a link leads to, `lang` that of the words here.
+fn segment(page: Lang, lang: Lang, scope: &str, segment: Segment) -> AnyView {
     match segment {
         Segment::Html { html } => view! { <div class="prose" inner_html=html></div> }.into_any(),
         Segment::Widget(widget) => widget_figure(lang, widget),
@@ -110,7 +111,7 @@ fn segment(lang: Lang, scope: &str, segment: Segment) -> AnyView {
                 <p class="eyebrow">{t::the_lab(lang)}</p>
                 <div class="prose" inner_html=html></div>
                 <p class="actions">
-                    <a class="button primary" href=address(lang, &format!("/labs/{id}"))>
+                    <a class="button primary" href=address(page, &format!("/labs/{id}"))>
                         {t::open_lab(lang)}
                     </a>
                 </p>
