@@ -26,7 +26,7 @@ pub fn run(sh: &Sh, _: &Args) -> Result<()> {
     check.arg("--root").arg(&sh.root);
     for (variable, repo) in CHECKOUTS {
         let Some(folder) = std::env::var_os(variable).map(PathBuf::from) else {
-            say(&format!("{variable} is not set: citations of {repo} are checked for form alone"));
+            say(format!("{variable} is not set: citations of {repo} are checked for form alone"));
             continue;
         };
         if !folder.is_dir() {
