@@ -1,5 +1,7 @@
 //! Course content: types for every consumer, and (feature `render`) the parser, checker and renderer. See README.md and FORMAT.md.
 
+pub mod quiz;
+pub mod reading;
 pub mod report;
 pub mod types;
 

@@ -31,6 +31,10 @@ pub enum Action {
     Practise,
     /// By user: every two seconds, and at once on leaving a question.
     SaveDraft,
+    /// By user: sections read, places and quizzes; what was kept while offline comes at once.
+    Read,
+    /// By user: notes made, changed and deleted.
+    Annotate,
 }
 
 impl Action {
@@ -48,6 +52,8 @@ impl Action {
             Action::Confirm => (10.0, Duration::from_secs(20)),
             Action::Export => (5.0, Duration::from_secs(30)),
             Action::Practise => (120.0, Duration::from_secs(1)),
+            Action::Read => (120.0, Duration::from_millis(500)),
+            Action::Annotate => (60.0, Duration::from_secs(1)),
         }
     }
 }

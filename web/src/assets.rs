@@ -22,6 +22,7 @@ const STYLE: &str = concat!(
     include_str!("../assets/code.css"),
     include_str!("../assets/css/cards.css"),
     include_str!("../assets/css/chapter.css"),
+    include_str!("../assets/css/reader.css"),
     include_str!("../assets/css/forms.css"),
     include_str!("../assets/css/quiz.css"),
     include_str!("../assets/css/lab.css"),

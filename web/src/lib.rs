@@ -13,9 +13,12 @@ mod pages;
 pub mod report_html;
 pub mod strings;
 pub mod strings_interview;
+pub mod strings_reading;
 pub mod strings_report;
 
 #[cfg(feature = "ssr")]
 pub use assets::{Asset, assets};
 #[cfg(feature = "ssr")]
 pub use document::render;
+#[cfg(feature = "ssr")]
+pub use pages::notes_markdown;

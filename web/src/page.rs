@@ -1,6 +1,7 @@
 //! What the server hands to a page: plain data, already fetched. A page never asks for anything itself.
 
-use ringlab_content::types::{Chapter, ChapterMeta};
+use ringlab_content::reading::Note;
+use ringlab_content::types::{Chapter, ChapterMeta, TocEntry};
 use ringlab_engine::trace::Trace;
 use ringlab_interview::api::QuestionCard;
 use ringlab_labs::api::{JobView, RunnerView, StreamEvent};
@@ -34,6 +35,10 @@ pub enum Page {
         chapter: Chapter,
         previous: Option<ChapterMeta>,
         next: Option<ChapterMeta>,
+    },
+    /// The visitor's own notes.
+    Notes {
+        chapters: Vec<ChapterNotes>,
     },
     Labs {
         labs: Vec<LabView>,
@@ -97,4 +102,16 @@ pub struct ChapterCard {
     pub number: u32,
     pub title: String,
     pub written: Option<ChapterMeta>,
+}
+
+/// The visitor's notes on one chapter, in the order of its text.
+#[derive(Debug, Clone)]
+pub struct ChapterNotes {
+    /// 0 for a chapter that is not in the course any more.
+    pub number: u32,
+    pub title: String,
+    /// Last part of its address; `None` while there is nothing to open.
+    pub folder: Option<String>,
+    pub sections: Vec<TocEntry>,
+    pub notes: Vec<Note>,
 }

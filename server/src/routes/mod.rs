@@ -29,9 +29,11 @@ mod interview_pages;
 mod invitations;
 mod jobs;
 mod labs;
+mod notes;
 mod pages;
 mod practice;
 mod questions;
+mod reading;
 mod review;
 mod runner;
 mod runners;
@@ -65,6 +67,13 @@ pub fn router(app: App) -> Router {
         .route("/practice", get(practice::list))
         .route("/practice/{name}/answers", post(practice::answer))
         .route("/practice/{name}/reveal", post(practice::reveal))
+        .route("/reading", get(reading::all))
+        .route("/reading/{name}", get(reading::show))
+        .route("/reading/{name}/sections/{item}", put(reading::mark_read))
+        .route("/reading/{name}/place", put(reading::save_place))
+        .route("/reading/{name}/quiz/{item}", put(reading::save_quiz))
+        .route("/reading/{name}/notes", post(notes::create))
+        .route("/reading/{name}/notes/{id}", put(notes::change).delete(notes::delete))
         .route("/assessments", post(assessments::create).get(assessments::list))
         .route("/assessments/{id}", get(assessments::show))
         .route("/assessments/{id}/close", post(assessments::close))

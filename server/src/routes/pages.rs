@@ -12,7 +12,7 @@ use ringlab_labs::job::Artifact;
 use ringlab_labs::text::Lang;
 use ringlab_web::page::{ChapterCard, Page, Shell};
 
-use super::{files, interview_pages};
+use super::{files, interview_pages, notes};
 use crate::accounts::Visitor;
 use crate::app::App;
 use crate::extract::{JobId, Name};
@@ -44,6 +44,7 @@ pub fn router(app: &App) -> Router<App> {
             .route(&at("/labs/{name}"), get(lab))
             .route(&at("/runs/{id}"), get(run));
         router = interview_pages::add(router, lang);
+        router = notes::add(router, lang);
     }
     router.fallback(missing).layer(from_fn_with_state(app.clone(), errors))
 }
@@ -51,7 +52,7 @@ pub fn router(app: &App) -> Router<App> {
 /// The page's address: its language and the rest.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
-    lang: Lang,
+    pub(super) lang: Lang,
     /// With its leading slash.
     path: String,
 }

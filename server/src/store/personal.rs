@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Sqlite, Transaction};
 use tokio::sync::mpsc;
 
 use super::members::{By, audit, is_last_admin};
-use super::{Store, StoreError, StoreResult};
+use super::{Store, StoreError, StoreResult, reading};
 use crate::clock::UnixMs;
 
 /// A column that names a user.
@@ -36,6 +36,10 @@ const REFERENCES: &[Reference] = &[
     deleted("jobs", "owner"),
     deleted("practice_answers", "user_id"),
     deleted("practice_reveals", "user_id"),
+    deleted("sections_read", "user_id"),
+    deleted("reading_places", "user_id"),
+    deleted("quiz_states", "user_id"),
+    deleted("notes", "user_id"),
     Reference {
         table: "sittings",
         column: "candidate",
@@ -95,6 +99,29 @@ const EXPORT: &[(&str, &str)] = &[
         "practice_reveals",
         "SELECT json_object('question', question, 'at_ms', at_ms)
          FROM practice_reveals WHERE user_id = ?1 ORDER BY question",
+    ),
+    (
+        "sections_read",
+        "SELECT json_object('chapter', chapter, 'section', section, 'at_ms', at_ms)
+         FROM sections_read WHERE user_id = ?1 ORDER BY chapter, section",
+    ),
+    (
+        "reading_places",
+        "SELECT json_object('chapter', chapter, 'section', section, 'permille', permille, 'at_ms', at_ms)
+         FROM reading_places WHERE user_id = ?1 ORDER BY chapter",
+    ),
+    (
+        "quiz_states",
+        "SELECT json_object('chapter', chapter, 'quiz', quiz, 'chapter_version', chapter_version,
+                'response', json(response), 'correct', correct, 'version', version, 'at_ms', at_ms)
+         FROM quiz_states WHERE user_id = ?1 ORDER BY chapter, quiz",
+    ),
+    (
+        "notes",
+        "SELECT json_object('id', id, 'chapter', chapter, 'section', section, 'lang', lang, 'quote', quote,
+                'quote_before', quote_before, 'quote_after', quote_after, 'colour', colour, 'text', text,
+                'version', version, 'created_ms', created_ms, 'changed_ms', changed_ms)
+         FROM notes WHERE user_id = ?1 ORDER BY id",
     ),
     (
         "sittings",
@@ -172,6 +199,7 @@ pub(super) async fn merge_guest(
             .execute(&mut **tx)
             .await?;
     }
+    reading::keep_newest(tx, guest, member).await?;
     for Reference { table, column, .. } in REFERENCES.iter().filter(|r| r.table != "sessions") {
         // What the account has already (a class, say) stays as the account has it.
         let sql = format!("UPDATE OR IGNORE {table} SET {column} = ?2 WHERE {column} = ?1");

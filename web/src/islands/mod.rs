@@ -17,7 +17,6 @@ pub mod log;
 mod plan_editor;
 pub mod practice;
 pub mod quiz;
-pub mod quiz_state;
 mod remote;
 pub mod report;
 mod result_view;

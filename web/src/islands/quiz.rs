@@ -1,11 +1,11 @@
 //! A quiz question: answer, verdict, explanation; remembered in the browser. Without a script the answer is a fold away.
 
 use leptos::prelude::*;
+use ringlab_content::quiz::{Judged, Response, fits, fresh, judge, shuffled};
 use ringlab_content::types::{Quiz, QuizKind, QuizOption};
 use ringlab_labs::text::Lang;
 
 use super::client;
-use super::quiz_state::{Judged, Response, fits, fresh, judge, shuffled};
 use crate::strings as t;
 
 /// `key`: unique over the whole course, for the browser's memory.

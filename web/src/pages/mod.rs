@@ -7,6 +7,7 @@ mod home;
 mod interview;
 mod lab;
 mod labs;
+mod notes;
 mod run;
 mod trace_table;
 
@@ -18,12 +19,15 @@ use crate::document::{Rendered, address};
 use crate::page::{Page, Shell};
 use crate::strings as t;
 
+pub use notes::markdown as notes_markdown;
+
 pub(crate) fn render(shell: &Shell, page: Page) -> Rendered {
     let lang = shell.lang;
     match page {
         Page::Home { chapters, labs, runners } => home::render(lang, chapters, labs, runners),
         Page::Course { chapters } => course::render(lang, chapters),
         Page::Chapter { chapter, previous, next } => chapter::render(lang, chapter, previous, next),
+        Page::Notes { chapters } => notes::render(lang, &chapters),
         Page::Labs { labs } => labs::render(lang, labs),
         Page::Lab { lab, seed, runners, jobs, chapter } => {
             lab::render(lang, lab, seed, runners, jobs, chapter)

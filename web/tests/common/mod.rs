@@ -4,6 +4,7 @@ pub mod interview;
 
 use std::collections::BTreeMap;
 
+use ringlab_content::reading::{Colour, Note, Quote};
 use ringlab_content::types::{Chapter, ChapterMeta, Quiz, QuizKind, QuizOption, Segment, TocEntry, Widget};
 use ringlab_engine::fifo::{Fifo, Protocol};
 use ringlab_engine::trace::{Crossing, Origin, Span, Trace};
@@ -18,7 +19,7 @@ use ringlab_labs::job::{
 };
 use ringlab_labs::text::{Lang, Text};
 use ringlab_labs::wire::{Failure, FailureKind};
-use ringlab_web::page::{ChapterCard, InterviewPage, Page, Shell};
+use ringlab_web::page::{ChapterCard, ChapterNotes, InterviewPage, Page, Shell};
 
 pub fn shell(lang: Lang, path: &str) -> Shell {
     Shell { lang, path: path.into(), nonce: "n0nce".into(), build: "b1".into() }
@@ -287,6 +288,28 @@ pub fn card(number: u32) -> QuestionCard {
 }
 
 /// Every kind of page, with its path.
+fn notes() -> ChapterNotes {
+    let quote = Quote { before: String::new(), exact: "S/N <bytes>".into(), after: String::new() };
+    let note = |id: &str, section: &str| Note {
+        id: id.into(),
+        section: section.into(),
+        lang: "en".into(),
+        quote: Some(quote.clone()),
+        colour: Colour::Blue,
+        text: "why?".into(),
+        version: 1,
+        created_ms: 0,
+        changed_ms: 0,
+    };
+    ChapterNotes {
+        number: 12,
+        title: "Title".into(),
+        folder: Some("12-ring-allreduce".into()),
+        sections: vec![TocEntry { level: 2, id: "time".into(), html: "Time".into() }],
+        notes: vec![note("n1", "time"), note("n2", "gone")],
+    }
+}
+
 pub fn pages() -> Vec<(&'static str, Page)> {
     let run = |state: JobState| {
         let trace = (state == JobState::Done).then(|| Box::new(trace()));
@@ -307,6 +330,7 @@ pub fn pages() -> Vec<(&'static str, Page)> {
             "/course/12-ring-allreduce",
             Page::Chapter { chapter: chapter(), previous: Some(meta(11)), next: None },
         ),
+        ("/notes", Page::Notes { chapters: vec![notes()] }),
         ("/labs", Page::Labs { labs: vec![lab()] }),
         (
             "/labs/ring-allreduce",

@@ -1,10 +1,11 @@
-//! Judging a quiz answer. Pure.
+//! Judging a quiz answer. Pure: the browser and the server say the same of it.
 
-use ringlab_content::types::QuizKind;
+use crate::types::QuizKind;
 use serde::{Deserialize, Serialize};
 
 /// What the reader has chosen or typed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Response {
     /// Single and multiple: the chosen options. Order: the items, as indices into the right order, in the reader's order.
     /// Matching: for each left side, 1 + the index of the chosen right side, or 0.
@@ -122,7 +123,7 @@ pub fn shuffled(n: usize, key: &str) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringlab_content::types::QuizOption;
+    use crate::types::QuizOption;
 
     fn options(correct: &[bool]) -> Vec<QuizOption> {
         let option = |c: &bool| QuizOption { html: String::new(), correct: *c, why: String::new() };
