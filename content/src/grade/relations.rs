@@ -257,6 +257,10 @@ fn separated(text: &Text, at: usize) -> bool {
     let gap = &text.normal.chars[before.chars.end..after.chars.start];
     let value = before.kind == Kind::Number || after.kind == Kind::Number;
     let space = gap.iter().any(|c| c.is_whitespace());
+    // The ranks of {0,4},{1,5} are no list of names.
+    if before.kind == Kind::Number && after.kind == Kind::Number {
+        return false;
+    }
     if gap.iter().any(|c| matches!(c, ',' | '、' | '|')) || (gap.contains(&'/') && !value && space) {
         return true;
     }

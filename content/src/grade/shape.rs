@@ -116,9 +116,12 @@ fn items(text: &Text, sentence: &Range<usize>) -> Vec<Item> {
     let slashes = (0..tokens.len()).filter(|i| gap(*i).contains(&'/')).count();
     let mut items = vec![Item::default()];
     for (i, token) in tokens.iter().enumerate() {
-        let value = token.kind == Kind::Number || (i > 0 && tokens[i - 1].kind == Kind::Number);
+        let number = |i: usize| tokens.get(i).is_some_and(|token| token.kind == Kind::Number);
+        let value = number(i) || (i > 0 && number(i - 1));
         let slash = gap(i).contains(&'/') && !value && (slashes >= 6 || gap(i).len() >= 3);
-        if slash || gap(i).iter().any(|c| matches!(c, ',' | '、' | '|')) {
+        // {0,4},{1,5} is one thing, however many ranks it names.
+        let group = i > 0 && number(i) && number(i - 1);
+        if slash || (!group && gap(i).iter().any(|c| matches!(c, ',' | '、' | '|'))) {
             items.push(Item::default());
         }
         let Some(item) = items.last_mut() else { continue };
@@ -183,7 +186,8 @@ fn nothing_but_names(text: &Text) -> bool {
 /// Lines of a word or two, eight or more in a row.
 fn short_run(text: &Text) -> Vec<bool> {
     let short = |sentence: &Range<usize>| {
-        text.weight(sentence.clone()) <= 6 && items(text, sentence).iter().all(|item| !item.says)
+        let named = text.tokens[sentence.clone()].iter().any(|token| token.kind != Kind::Number);
+        named && text.weight(sentence.clone()) <= 6 && items(text, sentence).iter().all(|item| !item.says)
     };
     let short: Vec<bool> = text.sentences.iter().map(short).collect();
     let mut out = vec![false; short.len()];
