@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -85,4 +85,15 @@ fn without_a_file_of_answers_there_are_the_samples() {
     assert!(output.status.success());
     assert_eq!(json["sets"].as_array().unwrap().len(), 2);
     assert_eq!(json["command"], "cargo xtask grade --report r.json --rounds 3");
+}
+
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringlab-grade"));
+    command.current_dir(from.parent().unwrap()).args(["--samples", "--question", "6", "--explain"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -76,7 +76,7 @@ pub fn graded_file(
     bank: &Bank,
     path: &Path,
     all: bool,
-    mut see: impl FnMut(&Line, &Grade) -> Result<(), String>,
+    mut see: impl FnMut(&Line, &Grade),
 ) -> Result<Vec<Scored>, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
@@ -89,7 +89,7 @@ pub fn graded_file(
             .read(&line.answer)
             .grade(line.question)
             .ok_or_else(|| format!("{}: question {} is not written yet", place(), line.question))?;
-        see(&line, &grade)?;
+        see(&line, &grade);
         let Some(total) = line.total else {
             if all {
                 return Err(format!("{}: `total`, the reference's marks, is missing here", place()));

@@ -2,14 +2,15 @@
 
 mod figures;
 mod origin;
+mod out;
 mod report;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use figures::{Figures, Line};
+use out::say;
 use ringlab_content::bank::Bank;
 use ringlab_content::report::{Grade, Verdict};
 use serde_json::json;
@@ -116,21 +117,18 @@ fn file(arguments: &Arguments) -> Result<(), String> {
     let bank = load(arguments)?;
     let path = arguments.file.clone().unwrap_or_default();
     let started = Instant::now();
-    let mut out = std::io::stdout().lock();
-    let mut say =
-        |line: String| writeln!(out, "{line}").map_err(|error| format!("cannot write the grades: {error}"));
     let scored = figures::graded_file(&bank, &path, arguments.score, |line, grade| {
         if arguments.explain {
             let reference: Vec<u32> = line.points.iter().map(|point| point.awarded).collect();
-            say(explain(&line.id, grade, line.total, &reference, line.fatal))
+            say(explain(&line.id, grade, line.total, &reference, line.fatal));
         } else {
-            say(json_line(line, grade).to_string())
+            say(json_line(line, grade));
         }
     })?;
     if arguments.score {
         let milliseconds = started.elapsed().as_millis() as u64;
         let figures = Figures::of(&scored);
-        figures.lines().into_iter().try_for_each(&mut say)?;
+        figures.lines().iter().for_each(say);
         if let Some(path) = &arguments.json {
             let figures = json!({ "figures": figures, "milliseconds": milliseconds });
             origin::write(path, "cargo xtask grade FILE.jsonl --score", figures)?;
@@ -147,17 +145,17 @@ fn samples(arguments: &Arguments) -> Result<(), String> {
         let scored = figures::graded_samples(&bank, held, arguments.question, |id, sample, grade| {
             graded += 1;
             if arguments.explain {
-                println!("{}", explain(id, grade, Some(sample.total()), &sample.points, sample.fatal));
+                say(explain(id, grade, Some(sample.total()), &sample.points, sample.fatal));
             }
         });
         let figures = Figures::of(&scored);
         let name = if held { "kept aside" } else { "tuned on" };
-        println!(
+        say(format_args!(
             "samples {name}: {}; translations within 1 mark: {} of {}",
             figures.agreement(),
             figures.translations.near,
             figures.translations.pairs
-        );
+        ));
     }
     eprintln!("{graded} answers in {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
     Ok(())

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::figures::{Figures, Scored, graded_file, graded_samples, rounded, shown};
 use crate::origin;
+use crate::out::say;
 
 pub const ROUNDS: u32 = 10;
 /// One full answer to every question, compared with every rubric, takes no longer.
@@ -94,7 +95,7 @@ pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
         sets.push(Set { name, figures: Figures::of(scored) });
     };
     if let Some(path) = &wanted.answers {
-        add("answers", &graded_file(&bank, path, true, |_, _| Ok(()))?);
+        add("answers", &graded_file(&bank, path, true, |_, _| {})?);
     }
     add("samples tuned on", &graded_samples(&bank, false, None, |_, _, _| {}));
     add("samples kept aside", &graded_samples(&bank, true, None, |_, _, _| {}));
@@ -104,8 +105,8 @@ pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
         Maxima { prompt: prompts(&bank), keywords, keyword_phrases, other_question, other_question_poor };
     let time = time(&bank, wanted.rounds);
 
-    table(&sets).iter().for_each(|line| println!("{line}"));
-    println!();
+    table(&sets).iter().for_each(say);
+    say("");
     for (what, most) in [
         ("the prompt itself", &maxima.prompt),
         ("a list of keywords", &maxima.keywords),
@@ -113,22 +114,22 @@ pub fn run(root: &Path, wanted: &Wanted) -> Result<(), String> {
         ("a good answer to another question", &maxima.other_question),
         ("a poor one", &maxima.other_question_poor),
     ] {
-        println!("{what} earns at most {}", most.line());
+        say(format_args!("{what} earns at most {}", most.line()));
     }
-    println!(
+    say(format_args!(
         "{} of {} answers wrongly taken for another question's {}",
         flagged.flagged.len(),
         flagged.answers,
         flagged.flagged.join(" ")
-    );
-    println!(
+    ));
+    say(format_args!(
         "{} answers against {} rubrics: {:.0} ms, the median of {} rounds ({} build)",
         time.answers,
         time.rubrics,
         time.median_ms,
         time.rounds_ms.len(),
         time.build
-    );
+    ));
     let slow = time.build == "release" && time.median_ms >= LIMIT_MS;
     if let Some(path) = &wanted.to {
         let report = json!({
