@@ -355,6 +355,12 @@ mod tests {
             "2-2/p 倍",
             "2(p-1)α+2(p-1)/p·M/B",
             "2 × (N - 1) ÷ N",
+            r"$\frac{2(N-1)}{N}$",
+            r"\dfrac{2(N - 1)}{N} \cdot S",
+            r"2\cdot\frac{N-1}{N}\cdot M",
+            r"2 \times \left(N-1\right) / N",
+            r"$$2(p-1)\alpha + 2\,\frac{p-1}{p}\cdot\frac{M}{B}$$",
+            r"2\frac{N-1}{N}M",
         ] {
             assert!(holds(text, "2(N-1)/N"), "{text}");
         }
@@ -365,6 +371,9 @@ mod tests {
         assert!(holds("α×B 持平，αB", "alpha*B"));
         assert!(holds("2·log2N·α", "2*log(N)*alpha"));
         assert!(holds("2 log p", "log(N)"));
+        assert!(holds(r"\alpha + \frac{M}{B}", "alpha + M/B"));
+        assert!(holds(r"\frac12 \cdot 320", "160"));
+        assert!(holds(r"2\log_2 N \cdot \alpha", "2*log(N)*alpha"));
     }
 
     #[test]

@@ -110,6 +110,14 @@ const UNITS: &[(&str, f64, Unit)] = &[
 /// What may follow a single Chinese numeral for it to be a number and not part of a word.
 const COUNTED: &str = "层次张卡回倍兆步份块条字遍轮趟个元";
 
+/// TeX that says nothing: spaces, delimiters and their sizes.
+const TEX_SPACE: &[&str] =
+    &["\\,", "\\;", "\\:", "\\!", "\\ ", "\\(", "\\)", "\\[", "\\]", "\\left", "\\right", "\\big", "\\Big"];
+const TEX_FRACTIONS: &[&str] = &["\\frac", "\\dfrac", "\\tfrac", "\\cfrac"];
+/// TeX around a name: `\text{bytes}`.
+const TEX_FONTS: &[&str] = &["\\text", "\\mathrm", "\\mathit", "\\operatorname"];
+const TEX_LETTERS: &[(&str, char)] = &[("\\alpha", 'α'), ("\\beta", 'β')];
+
 const MAX_DEPTH: u32 = 24;
 
 pub(crate) struct Scanner<'a> {
@@ -132,12 +140,16 @@ impl<'a> Scanner<'a> {
         word.chars().zip(at..).all(|(c, i)| self.chars.get(i) == Some(&c))
     }
 
-    /// Index after white space, which may not hold a line's end.
+    /// Index after white space, which may not hold a line's end, and after signs of TeX that only space and delimit.
     fn skip(&self, mut at: usize) -> usize {
-        while self.chars.get(at).is_some_and(|c| *c == ' ' || *c == '\t' || *c == '$') {
-            at += 1;
+        loop {
+            let tex = TEX_SPACE.iter().find(|sign| self.looking_at(at, sign));
+            match (self.chars.get(at), tex) {
+                (Some(' ' | '\t' | '$'), _) => at += 1,
+                (Some('\\'), Some(sign)) => at += sign.len(),
+                _ => return at,
+            }
         }
-        at
     }
 
     /// One of these signs or words, after optional white space; not consumed unless an operand follows.
@@ -150,9 +162,7 @@ impl<'a> Scanner<'a> {
     pub fn expression(&mut self) -> Option<Expr> {
         let start = self.at;
         self.at = self.skip(start);
-        self.depth += 1;
-        let sum = if self.depth > MAX_DEPTH { None } else { self.sum() };
-        self.depth -= 1;
+        let sum = self.nested(Self::sum);
         if sum.is_none() {
             self.at = start;
         }
@@ -225,10 +235,15 @@ impl<'a> Scanner<'a> {
     fn juxtaposed(&self, parts: &[Expr]) -> bool {
         let Some(next) = self.chars.get(self.at) else { return false };
         let after_number = matches!(parts.last(), Some(Expr::Number(_, None)));
-        let after_paren = self.at > 0 && self.chars[self.at - 1] == ')';
+        let after_paren = self.at > 0 && matches!(self.chars[self.at - 1], ')' | '}');
         let log = self.looking_at(self.skip(self.at), "log");
         match next {
             '(' => true,
+            '\\' => {
+                let at = self.skip(self.at);
+                let factor = self.tex(TEX_FRACTIONS, at).or_else(|| self.tex(&["\\log"], at));
+                factor.is_some() || self.letter(at).is_some()
+            }
             c if c.is_alphabetic() && !is_han(*c) => after_number || after_paren || !c.is_ascii(),
             ' ' => log && after_number,
             _ => false,
@@ -270,15 +285,14 @@ impl<'a> Scanner<'a> {
                     self.at = start;
                     return None;
                 }
-                self.depth += 1;
-                let inner = if self.depth > MAX_DEPTH { None } else { self.atom() };
-                self.depth -= 1;
+                let inner = self.nested(Self::atom);
                 if inner.is_none() {
                     self.at = start;
                 }
                 inner.map(|inner| Expr::Minus(Box::new(inner)))
             }
             c if c.is_ascii_digit() => Some(self.number()),
+            '\\' if !self.looking_at(self.at, "\\log") => self.command(),
             _ if self.looking_at(self.at, "log") || self.looking_at(self.at, "\\log") => {
                 self.log().or_else(|| self.name())
             }
@@ -286,6 +300,59 @@ impl<'a> Scanner<'a> {
             c if c.is_alphabetic() => self.name(),
             _ => None,
         }
+    }
+
+    /// `\frac{2(N-1)}{N}`, `\text{bytes}`, `\alpha`.
+    fn command(&mut self) -> Option<Expr> {
+        let start = self.at;
+        let read = if let Some(after) = self.tex(TEX_FRACTIONS, start) {
+            self.at = after;
+            self.argument().and_then(|over| {
+                let under = self.argument()?;
+                Some(Expr::Product(vec![over, Expr::Inverse(Box::new(under))]))
+            })
+        } else if let Some(after) = self.tex(TEX_FONTS, start) {
+            self.at = after;
+            self.argument()
+        } else {
+            self.letter(start).map(|(letter, after)| {
+                self.at = after;
+                Expr::Name(self.names.letter(letter).map_or_else(|| letter.to_string(), str::to_owned))
+            })
+        };
+        if read.is_none() {
+            self.at = start;
+        }
+        read
+    }
+
+    /// `{N-1}`, or a single sign: `\frac12`.
+    fn argument(&mut self) -> Option<Expr> {
+        self.at = self.skip(self.at);
+        if self.chars.get(self.at) == Some(&'{') {
+            return self.nested(Self::atom);
+        }
+        let digit = self.chars.get(self.at)?.to_digit(10)?;
+        self.at += 1;
+        Some(Expr::Number(f64::from(digit), None))
+    }
+
+    /// Index after one of these commands.
+    fn tex(&self, commands: &[&str], at: usize) -> Option<usize> {
+        commands.iter().find(|command| self.looking_at(at, command)).map(|command| at + command.len())
+    }
+
+    fn letter(&self, at: usize) -> Option<(char, usize)> {
+        let (command, letter) = TEX_LETTERS.iter().find(|(command, _)| self.looking_at(at, command))?;
+        Some((*letter, at + command.len()))
+    }
+
+    /// One level deeper; nobody writes a formula as deep as this ends.
+    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Option<Expr>) -> Option<Expr> {
+        self.depth += 1;
+        let read = if self.depth > MAX_DEPTH { None } else { read(self) };
+        self.depth -= 1;
+        read
     }
 
     fn number(&mut self) -> Expr {
