@@ -186,6 +186,24 @@ pub(crate) fn number_end(chars: &[char], start: usize) -> usize {
     end
 }
 
+/// With `'s` they are followed by a verb.
+const CONTRACTED: &[&str] = &[
+    "it",
+    "that",
+    "this",
+    "there",
+    "here",
+    "he",
+    "she",
+    "what",
+    "which",
+    "who",
+    "where",
+    "how",
+    "everything",
+    "nothing",
+];
+
 /// Pieces of an identifier: split where case changes, and `n't` taken off.
 fn word(chars: &[char], start: usize, out: &mut Vec<Token>) -> usize {
     let inner = |i: usize| {
@@ -206,6 +224,16 @@ fn word(chars: &[char], start: usize, out: &mut Vec<Token>) -> usize {
         let not = tail == "t" && quote > start + 1;
         let stem_end = if not { quote - 1 } else { quote };
         camel(chars, start, stem_end, out);
+        // That's wrong, they're sent; but NCCL's is nobody's verb.
+        let stem: String = chars[start..stem_end].iter().collect::<String>().to_lowercase();
+        let verb = match tail.as_str() {
+            "s" if CONTRACTED.contains(&stem.as_str()) => Some("is"),
+            "re" => Some("are"),
+            _ => None,
+        };
+        if let Some(verb) = verb {
+            push(out, Kind::Word, verb.to_owned(), stem_end..end);
+        }
         if not && let Some(last) = out.last_mut().filter(|last| last.text == "ca") {
             last.text = "can".to_owned();
         }
@@ -358,6 +386,7 @@ mod tests {
         );
         assert_eq!(words("NCCL_SOCKET_IFNAME all-reduce"), ["nccl", "socket", "ifname", "all", "reduce"]);
         assert_eq!(words("it isn't 1,024.5, can't"), ["it", "is", "not", "1024.5", "can", "not"]);
+        assert_eq!(words("that's NCCL's, they're"), ["that", "is", "nccl", "they", "are"]);
         assert_eq!(words("返回≠done, a != b"), ["返", "回", "not", "done", "a", "not", "b"]);
         assert_eq!(words("2N x fp16"), ["2", "n", "x", "fp16"]);
     }

@@ -4,6 +4,7 @@
 
 mod questions;
 mod reported;
+mod retracted;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -18,8 +19,17 @@ use words::{Phrases, WORDS};
 pub(crate) struct Negator {
     pub place: Range<usize>,
     pub scope: Range<usize>,
+    pub sort: Sort,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// 不, `not`.
+    Word,
+    /// Says whose opinion it is, or judges it: 有人以为, … is a myth.
+    Opinion,
     /// A verb that denies what it takes (避免, `skips`): what it takes is denied, and spoken of as well.
-    pub soft: bool,
+    Verb,
 }
 
 #[derive(Debug, Default)]
@@ -47,8 +57,9 @@ impl Polarity {
             let negator = &self.negators[*i];
             negator.scope.contains(&span.start) && outside(&negator.place)
         };
+        let sort = |i: &usize| self.negators[*i].sort;
         let (soft, hard): (Vec<usize>, Vec<usize>) =
-            (0..self.negators.len()).filter(reach).partition(|i| self.negators[*i].soft);
+            (0..self.negators.len()).filter(reach).partition(|i| sort(i) == Sort::Verb);
         match (hard.len() % 2 == 1, soft.len() % 2 == 1) {
             (true, false) => hard,
             (false, true) => soft,
@@ -64,7 +75,7 @@ impl Polarity {
 
     /// Whether all of these only deny as a verb does.
     pub fn soft(&self, negators: &[usize]) -> bool {
-        negators.iter().all(|i| self.negators[*i].soft)
+        negators.iter().all(|i| self.negators[*i].sort == Sort::Verb)
     }
 
     pub fn is_supposed(&self, token: usize) -> bool {
@@ -85,8 +96,19 @@ impl Reader<'_> {
         phrases.longest(self.tokens.get(..end)?, at)
     }
 
-    fn deny(&mut self, place: Range<usize>, scope: Range<usize>, soft: bool) {
-        self.out.negators.push(Negator { place, scope, soft });
+    fn deny(&mut self, place: Range<usize>, scope: Range<usize>, sort: Sort) {
+        self.out.negators.push(Negator { place, scope, sort });
+    }
+
+    /// Denies an opinion. One that is reported and judged (有人说…，这不对) is denied once.
+    fn deny_opinion(&mut self, place: Range<usize>, scope: Range<usize>) {
+        let meets = |other: &&mut Negator| {
+            other.sort == Sort::Opinion && other.scope.start < scope.end && scope.start < other.scope.end
+        };
+        match self.out.negators.iter_mut().find(meets) {
+            Some(other) => other.scope = other.scope.start.min(scope.start)..other.scope.end.max(scope.end),
+            None => self.deny(place, scope, Sort::Opinion),
+        }
     }
 
     fn is(&self, at: usize, word: &str) -> bool {
@@ -98,6 +120,11 @@ impl Reader<'_> {
         let words = &*WORDS;
         let sentence = self.text.sentence_of(at);
         let clause = self.text.clause_of(at);
+        if at == clause.start
+            && let Some(place) = self.retraction(&clause)
+        {
+            return self.retracted(place, &clause);
+        }
         // Of 不同步 the word is 同步, not 不同.
         if let Some(length) = self.longest(at, &words.innocent)
             && self.tokens[at + length - 1].ends
@@ -126,14 +153,14 @@ impl Reader<'_> {
             let last = self.tokens[at + length - 1].text.as_str();
             if matches!(last, "involved" | "needed" | "required" | "given" | "guaranteed" | "implied") {
                 // "the CPU is not involved" denies both in its clause, and nothing before.
-                self.deny(at + 1..at + 2, clause, false);
+                self.deny(at + 1..at + 2, clause, Sort::Word);
                 return at + length;
             }
             self.judged(at, length, &sentence, &clause);
             return at + length;
         }
         if let Some(length) = self.longest(at, &words.denied_before) {
-            self.deny(at..at + length, clause.start..at, true);
+            self.deny(at..at + length, clause.start..at, Sort::Verb);
             return at + length;
         }
         if let Some(length) = self.longest(at, &words.denying) {
@@ -158,11 +185,11 @@ impl Reader<'_> {
         let particles = |token: &Token| matches!(token.text.as_str(), "了" | "掉" | "的" | "过" | "吧");
         if self.tokens[after..clause.end].iter().all(particles) {
             // 这次拷贝就省掉了: nothing follows, so it speaks of what stands before.
-            self.deny(at..after, clause.start..at, true);
+            self.deny(at..after, clause.start..at, Sort::Verb);
         } else {
             let next = |i: &usize| *i > after && self.longest(*i, &WORDS.next_statement).is_some();
             let end = (after..clause.end).find(next).unwrap_or(clause.end);
-            self.deny(at..after, after..end, true);
+            self.deny(at..after, after..end, Sort::Verb);
         }
         after
     }
@@ -188,7 +215,7 @@ impl Reader<'_> {
         if needed && self.tokens[at].kind == Kind::Han {
             return after;
         }
-        self.deny(at..after, after..end, false);
+        self.deny(at..after, after..end, Sort::Word);
         after
     }
 
@@ -198,6 +225,9 @@ impl Reader<'_> {
         let first = &self.tokens[at];
         if first.kind != Kind::Han {
             return self.end_of_english_scope(at, length, clause);
+        }
+        if self.opposes(clause) {
+            return self.end_of_opposed(clause);
         }
         let word_end =
             |from: usize| (from..clause.end).find(|i| self.tokens[*i].ends).map_or(clause.end, |i| i + 1);
@@ -247,8 +277,11 @@ impl Reader<'_> {
 
     fn end_of_english_scope(&self, at: usize, length: usize, clause: &Range<usize>) -> usize {
         let after = at + length;
-        let leads = at == clause.start
-            && ["without", "rather", "instead", "unlike", "as"].iter().any(|w| self.is(at, w));
+        if self.opposes(clause) {
+            return self.end_of_opposed(clause);
+        }
+        let leads =
+            at == clause.start && ["without", "rather", "instead", "as"].iter().any(|w| self.is(at, w));
         if leads && let Some(subject) = self.subject(after + 1, clause.end) {
             return subject;
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::words::WORDS;
-use super::{Negator, Reader};
+use super::{Reader, Sort};
 
 impl Reader<'_> {
     /// Reads every question as what it says: its opposite (难道返回就完成了), itself (这不就完成了吗), what the answer after it says, or nothing.
@@ -35,7 +35,7 @@ impl Reader<'_> {
         }
         if let Some(at) = words.rhetorical.find(self.tokens, sentence.clone()) {
             let length = self.longest(at, &words.rhetorical).unwrap_or(1);
-            self.deny(at..at + length, at + length..sentence.end, false);
+            self.deny(at..at + length, at + length..sentence.end, Sort::Word);
             return;
         }
         if let Some(next) = next {
@@ -44,7 +44,7 @@ impl Reader<'_> {
             let alone = |length: usize| next.start + length == clause.end;
             if self.longest(next.start, &words.no).is_some_and(alone) {
                 let place = next.start..clause.end;
-                self.out.negators.push(Negator { place, scope: sentence.clone(), soft: false });
+                self.deny_opinion(place, sentence.clone());
                 return;
             }
             if self.longest(next.start, &words.yes).is_some_and(alone) {

@@ -14,10 +14,12 @@ impl Reader<'_> {
     /// Tokens of 有人以为, 有同事说, `many engineers also think`, when they stand at `at`.
     pub(super) fn opinion(&self, at: usize, sentence: &Range<usize>) -> Option<usize> {
         let words = &*WORDS;
-        let listed = words.reported.longest(self.tokens, at);
+        let listed = words.reported.longest(self.tokens, at).or_else(|| self.seems(at, sentence));
         let some = self.longest(at, &words.some);
-        let first = some.or_else(|| self.longest(at, &words.people));
-        let Some(first) = first else { return listed };
+        // Of 有人 and 很多人 some are people already.
+        let people = self.longest(at, &words.people);
+        let some = some.filter(|length| people.is_none_or(|people| people <= *length));
+        let Some(first) = some.or(people) else { return listed };
         // "Many think" has nobody between; 很多说 and "a says" are nothing.
         let mut somebody = some.is_none() || words.many.longest(self.tokens, at).is_some();
         let mut next = at + first;
@@ -29,6 +31,12 @@ impl Reader<'_> {
                 } else {
                     listed
                 };
+            }
+            let clause = self.text.clause_of(next);
+            if somebody && self.is(next, "把") && words.opinion.find(self.tokens, next..clause.end).is_some()
+            {
+                // 很多人把返回当成做完
+                return listed.max(Some(next + 1 - at));
             }
             let people = self.longest(next, &words.people);
             somebody |= people.is_some();
@@ -43,12 +51,36 @@ impl Reader<'_> {
         listed
     }
 
+    /// 看起来 and `seems to` when the sentence, or the next one, turns; `naively` at the beginning of a clause.
+    fn seems(&self, at: usize, sentence: &Range<usize>) -> Option<usize> {
+        let words = &*WORDS;
+        if let Some(length) = self.longest(at, &words.naively) {
+            let comma = at + length == self.text.clause_of(at).end;
+            let subject = self.longest(at + length, &words.pronoun).is_some() || self.is(at + length, "one");
+            return (at == self.text.clause_of(at).start && (comma || subject)).then_some(length);
+        }
+        let length = self.longest(at, &words.seeming)?;
+        let turns = words.turn.find(self.tokens, at + length..sentence.end).is_some()
+            || words.turn.longest(self.tokens, sentence.end).is_some();
+        turns.then_some(length)
+    }
+
     /// Denies what somebody is said to believe: until the sentence turns; after a warning (别以为) only as long as the belief goes on.
     pub(super) fn reported(&mut self, at: usize, length: usize, sentence: &Range<usize>) {
         let after = at + length;
         let turn = WORDS.turn.find(self.tokens, after..sentence.end).unwrap_or(sentence.end);
+        // 很多人以为 X，这是错的：…
+        let clauses =
+            self.text.clauses.iter().filter(|clause| after < clause.start && clause.end <= sentence.end);
+        let judged =
+            clauses.filter(|clause| self.retraction(clause).is_some()).map(|clause| clause.start).next();
+        let turn = turn.min(judged.unwrap_or(turn));
         let mut end = turn;
-        if self.longest(at, &WORDS.warned).is_some() {
+        let clause = self.text.clause_of(at);
+        if self.opposes(&clause) {
+            // Contrary to what many think, …
+            end = turn.min(self.end_of_opposed(&clause));
+        } else if self.longest(at, &WORDS.warned).is_some() {
             let clause = self.text.clause_of(after.min(sentence.end - 1));
             // 别以为返回了，数据就能读: the belief has two halves. 别以为返回就完成，要等 event: it has one.
             let then =
@@ -57,7 +89,7 @@ impl Reader<'_> {
             let halves = !then(&(after..clause.end)) && next.start == clause.end && then(&next);
             end = turn.min(if halves { next.end } else { clause.end });
         }
-        self.deny(at..after, after..end, false);
+        self.deny_opinion(at..after, after..end);
     }
 
     /// Denies what is called wrong: all before it in the sentence when it points there (这是错的), otherwise its own clause, from where an
@@ -88,7 +120,7 @@ impl Reader<'_> {
             Some(opinion) => self.text.clause_of(opinion).start.max(from),
             None => clause.start.max(from),
         };
-        self.deny(at..at + length, start..at, false);
+        self.deny_opinion(at..at + length, start..at);
     }
 
     /// `not just X` says X when more follows (but also Y), and denies that X is all when nothing does.

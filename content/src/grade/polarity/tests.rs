@@ -191,6 +191,8 @@ fn somebody_says_in_many_ways() {
         "有的新人会觉得返回就是做完",
         "网上有些文章说返回就是做完",
         "不少同学认为返回就是做完",
+        "有人觉得返回就是做完",
+        "很多人会把返回当成做完",
     ] {
         assert!(denied(text, "做完"), "{text}");
     }
@@ -235,5 +237,85 @@ fn no_phrase_goes_on_beyond_its_clause() {
     for text in ["去，除了它", "队列走不下去，除了 rank 0", "它不；是", "no, need it", "避，免得拷贝"]
     {
         Polarity::new(&Text::new(text));
+    }
+}
+
+#[test]
+fn a_later_clause_takes_back_what_was_said() {
+    for (text, word) in [
+        ("有人说返回就是做完，这不对。", "做完"),
+        ("有人说返回就是做完。这不对。", "做完"),
+        ("返回就是做完。这是错的，它只是入队。", "做完"),
+        ("返回就是做完。不是这样的，只是入队。", "做完"),
+        ("返回就是做完。但这种说法是不对的。", "做完"),
+        ("返回就是做完？错。", "做完"),
+        ("返回就是做完？大错特错！", "做完"),
+        ("返回就是做完？这不对。", "做完"),
+        ("如果每张卡都发给所有卡，那就要 N-1 倍；ring 不是这样。", "倍"),
+        ("如果每张卡都发给所有卡，那就要 N-1 倍，但 ring 不是这样。", "倍"),
+        ("Many conclude that it is done. Not so.", "done"),
+        ("A return means that it is done. That's wrong.", "done"),
+        ("A return means that it is done, which is wrong.", "done"),
+        ("Some say it is done, but this is not true.", "done"),
+        ("It is done when it returns. That is not how NCCL works.", "done"),
+    ] {
+        assert!(denied(text, word), "{text}");
+    }
+    for (text, word) in [
+        ("返回就是做完。这不对。它只是入队。", "入队"),
+        ("ring 要 2(N-1) 步，tree 不是这样。", "步"),
+        ("返回时已经入队。错误：以为做完了。", "入队"),
+        ("The call enqueues. Wrong: it is done.", "enqueues"),
+        ("顺序不对，就会卡死。", "卡死"),
+        ("先看它入队没有。顺序不对也会卡死。", "卡死"),
+    ] {
+        assert!(plain(text, word), "{text}");
+    }
+}
+
+#[test]
+fn what_seems_so_or_is_tempting_is_an_opinion() {
+    for (text, word) in [
+        ("Naively, each rank sends everything, so the factor is N.", "factor"),
+        ("Naively one would multiply by N.", "multiply"),
+        ("乍一看返回就是做完，其实只是入队", "做完"),
+        ("表面上返回就是做完，实际上只是入队", "做完"),
+        ("看起来返回就是做完，其实只是入队", "做完"),
+        ("It seems to be done when it returns. But it is only queued.", "done"),
+        ("It's tempting to say that it is done, but it is only queued.", "done"),
+        ("It is tempting to say that it is done, but it is only queued.", "done"),
+        ("A common mistake is to think that it is done.", "done"),
+        ("One mistake is to read at once.", "read"),
+        ("很多人把返回当成做完", "做完"),
+        ("Many treat the return as if it was done", "done"),
+    ] {
+        assert!(denied(text, word), "{text}");
+    }
+    for (text, word) in [
+        ("乍一看返回就是做完，其实只是入队", "入队"),
+        ("It seems to hang in the collective.", "hang"),
+        ("看起来是卡死了", "卡死"),
+        ("Naively splitting the tensor costs more", "costs"),
+    ] {
+        assert!(plain(text, word), "{text}");
+    }
+}
+
+#[test]
+fn what_something_is_unlike_is_not_said_of_it() {
+    for (text, word) in [
+        ("Unlike MPI_Send, which blocks until it is done, ncclSend only enqueues", "blocks"),
+        ("Unlike a blocking call, ncclSend only enqueues", "blocking"),
+        ("不像 Gloo 那样等做完了才返回，NCCL 只是入队", "返回"),
+    ] {
+        assert!(denied(text, word), "{text}");
+    }
+    for (text, word) in [
+        ("Unlike MPI_Send, which blocks until it is done, ncclSend only enqueues", "enqueues"),
+        ("Contrary to what many think, it only enqueues", "enqueues"),
+        ("Contrary to popular belief, it only enqueues", "enqueues"),
+        ("不像 Gloo 那样等做完了才返回，NCCL 只是入队", "入队"),
+    ] {
+        assert!(plain(text, word), "{text}");
     }
 }
