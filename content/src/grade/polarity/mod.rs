@@ -159,6 +159,11 @@ impl Reader<'_> {
             self.judged(at, length, &sentence, &clause);
             return at + length;
         }
+        if let Some(length) = self.longest(at, &words.unavoidable) {
+            // 省不掉 and 绕不开 turn the verb round that they are made of.
+            self.deny(at + length - 1..at + length, at..at + length - 1, Sort::Word);
+            return at + length;
+        }
         if let Some(length) = self.longest(at, &words.denied_before) {
             self.deny(at..at + length, clause.start..at, Sort::Verb);
             return at + length;
@@ -197,14 +202,18 @@ impl Reader<'_> {
     fn negation(&mut self, at: usize, length: usize, clause: &Range<usize>) -> usize {
         let after = at + length;
         let mut verb = after;
+        // 不能 and 不会 are words; their second sign begins none.
+        let within =
+            |i: usize| (i == after && "能会可应该得要用需必".contains(&self.tokens[i].text)).then_some(1);
         while verb < clause.end
-            && let Some(modal) = self.longest(verb, &WORDS.modal)
+            && let Some(modal) = self.longest(verb, &WORDS.modal).or_else(|| within(verb))
             && self.longest(verb, &WORDS.denying).is_none()
         {
             verb += modal;
         }
-        // 不能跳过 X, `cannot avoid X`: X is there.
+        // 不能跳过 X, `cannot avoid X`: X is there, and nothing skips it.
         if let Some(length) = self.longest(verb, &WORDS.denying) {
+            self.deny(at..after, verb..verb + length, Sort::Word);
             return verb + length;
         }
         let end = self.end_of_scope(at, length, clause);
@@ -266,8 +275,9 @@ impl Reader<'_> {
             {
                 return i;
             }
-            let next =
-                self.longest(i, &WORDS.next_statement).is_some() || self.longest(i, &WORDS.denying).is_some();
+            // 不代表可以省掉同步: all of it is what 代表 takes.
+            let next = self.longest(i, &WORDS.next_statement).is_some()
+                || (!complement && self.longest(i, &WORDS.denying).is_some());
             if i > after + 1 && self.tokens[i].begins && next && !self.is(i + 1, "不") {
                 return i;
             }
@@ -288,7 +298,9 @@ impl Reader<'_> {
         let verbal = self.is(at, "not") || self.is(at, "never") || self.is(at, "no") && length > 1;
         for i in after + 1..clause.end {
             let and = self.is(i, "and") && self.longest(i + 1, &WORDS.finite).is_some();
-            let denying = i > after + 1 && self.longest(i, &WORDS.denying).is_some() && !self.is(i - 1, "to");
+            // "does not block and avoids a copy", but not "does not mean that NCCL skips it".
+            let joined = ["and", "but", "then"].iter().any(|w| self.is(i - 1, w));
+            let denying = i > after + 1 && joined && self.longest(i, &WORDS.denying).is_some();
             if verbal && (and || denying) {
                 return i;
             }

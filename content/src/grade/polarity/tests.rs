@@ -319,3 +319,27 @@ fn what_something_is_unlike_is_not_said_of_it() {
         assert!(plain(text, word), "{text}");
     }
 }
+
+#[test]
+fn a_verb_that_denies_is_turned_round_by_an_outer_not() {
+    for (text, verb, word) in [
+        ("fusion does not remove the copy", "remove", "copy"),
+        ("it doesn't completely eliminate the copy", "eliminate", "copy"),
+        ("fusion by itself does not avoid the copy", "avoid", "copy"),
+        ("A return does not mean that you can skip the event", "skip", "event"),
+        ("A return does not mean that NCCL skips the event", "skips", "event"),
+        ("the two are fused without removing the copy", "removing", "copy"),
+        ("不能省掉拷贝", "省掉", "拷贝"),
+        ("并没有避免拷贝", "避免", "拷贝"),
+        ("并没有真正消除拷贝", "消除", "拷贝"),
+        ("返回不代表可以省掉拷贝", "省掉", "拷贝"),
+        ("无法绕过拷贝", "绕过", "拷贝"),
+        ("这次拷贝省不掉", "省", "拷贝"),
+        ("绕不开拷贝", "绕", "拷贝"),
+    ] {
+        assert!(denied(text, verb), "{text}: {verb}");
+        assert!(plain(text, word), "{text}: {word}");
+    }
+    assert!(denied_by_a_verb("it does not block and avoids the copy", "copy"));
+    assert!(denied_by_a_verb("不阻塞，省掉拷贝", "拷贝"));
+}

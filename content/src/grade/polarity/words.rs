@@ -85,6 +85,7 @@ sorts!(
     consequent,
     denying,
     denied_before,
+    unavoidable,
     modal,
     stative,
     complement,
