@@ -62,7 +62,7 @@ fn document(shell: &Shell, page: Rendered) -> impl IntoView + use<> {
                 <script type="module" nonce=shell.nonce.clone() src=assets::url("site.js")></script>
                 {page.islands.then(|| island_script(shell))}
             </head>
-            <body>
+            <body data-build=shell.build.clone()>
                 <a class="skip" href="#main">{t::skip(lang)}</a>
                 {header(shell, page.section)}
                 <p class="notice wasm-failed" role="status">{t::wasm_failed(lang)}</p>

@@ -110,7 +110,8 @@ fn a_chapter_that_waits_for_its_translation_says_so_and_names_its_language() {
     // The sample's texts are English.
     let notice = "本章还没有这种语言的译文";
     let html = page(Lang::Zh, "/course/12-ring-allreduce");
-    assert!(html.contains(notice) && html.contains("<div lang=\"en\" class=\"chapter\">"), "{html}");
+    let chapter = "<div lang=\"en\" data-reader=\"chapter\" data-lang=\"zh\" data-text-lang=\"en\"";
+    assert!(html.contains(notice) && html.contains(chapter), "{html}");
     assert!(!page(Lang::En, "/course/12-ring-allreduce").contains("class=\"notice\""));
     assert!(page(Lang::Zh, "/course").contains("<p lang=\"en\">A summary.</p>"));
 }

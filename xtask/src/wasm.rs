@@ -1,4 +1,4 @@
-//! The browser's half: `web/hydrate` and `web/preview` compiled to WebAssembly and given their JavaScript by wasm-bindgen, used as a library.
+//! The browser's half: `web/hydrate`, `web/preview` and `web/reader` compiled to WebAssembly and given their JavaScript by wasm-bindgen, used as a library.
 //!
 //! No `wasm-opt`, not even where it is installed: measured, it saved 0.2 % after brotli, and an older one wrote a module that
 //! browsers refuse.
@@ -14,7 +14,8 @@ use crate::sh::{Sh, say};
 use crate::toolchain;
 
 /// A module as cargo names it and as pages load it: `/pkg/ringlab.js`, `/pkg/ringlab_bg.wasm`.
-const MODULES: [(&str, &str); 2] = [("ringlab_hydrate", "ringlab"), ("ringlab_preview", "preview")];
+const MODULES: [(&str, &str); 3] =
+    [("ringlab_hydrate", "ringlab"), ("ringlab_preview", "preview"), ("ringlab_reader", "reader")];
 
 /// A running build, so that the host build can go on beside it.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ pub fn start(sh: &Sh) -> Result<Building> {
             "ringlab-hydrate",
             "--package",
             "ringlab-preview",
+            "--package",
+            "ringlab-reader",
             "--target",
             "wasm32-unknown-unknown",
         ])

@@ -1,4 +1,5 @@
-// What every page needs without WebAssembly: the theme switch and the mark on the section being read.
+// What every page needs without the islands: the theme switch, the mark on the section being read, and the reader's own state where a page
+// has a place for it (a small module of its own).
 const root = document.documentElement;
 
 for (const button of document.querySelectorAll("[data-theme-toggle]")) {
@@ -47,3 +48,13 @@ if (links.size) {
   );
   mark();
 }
+
+const build = document.body.dataset.build;
+if (build && document.querySelector("[data-reader]"))
+  import(`/pkg/reader.js?v=${build}`)
+    .then(async (reader) => {
+      await reader.default({ module_or_path: `/pkg/reader_bg.wasm?v=${build}` });
+      reader.read();
+    })
+    // The text is complete without it.
+    .catch((error) => console.error(error));

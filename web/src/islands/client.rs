@@ -84,6 +84,26 @@ pub fn forget(key: &str) {
     }
 }
 
+/// Tells other modules of the page.
+pub fn tell(event: &str, detail: &str) {
+    let init = web_sys::CustomEventInit::new();
+    init.set_detail(&JsValue::from_str(detail));
+    let event = web_sys::CustomEvent::new_with_event_init_dict(event, &init);
+    if let Some((window, event)) = web_sys::window().zip(event.ok()) {
+        let _ = window.dispatch_event(&event);
+    }
+}
+
+/// Hears what another module [`tell`]s, for as long as the island lives.
+pub fn hear(event: &'static str, act: impl Fn(&str) + 'static) {
+    let handle = leptos::prelude::window_event_listener_untyped(event, move |event| {
+        if let Some(text) = event.dyn_ref::<web_sys::CustomEvent>().and_then(|e| e.detail().as_string()) {
+            act(&text);
+        }
+    });
+    leptos::prelude::on_cleanup(move || handle.remove());
+}
+
 /// Value of a query parameter of the page's address.
 pub fn query(name: &str) -> Option<String> {
     let search = web_sys::window()?.location().search().ok()?;

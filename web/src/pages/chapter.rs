@@ -29,7 +29,14 @@ pub(super) fn render(
     let scope = format!("{:02}-{}", meta.number, meta.slug);
     let segments: Vec<_> = segments.into_iter().map(|s| segment(page, lang, &scope, s)).collect();
     let body = view! {
-        <div class="chapter" lang=lang.tag()>
+        <div
+            class="chapter"
+            lang=lang.tag()
+            data-reader="chapter"
+            data-lang=page.code()
+            data-text-lang=lang.code()
+            data-folder=scope
+        >
             <aside class="chapter-side">
                 <nav class="toc toc-side" aria-label=t::chapter_contents(lang)>
                     <p class="toc-title">{t::chapter_contents(lang)}</p>

@@ -5,9 +5,10 @@ use ringlab_content::types::ChapterMeta;
 use ringlab_labs::text::Lang;
 
 use super::chapter_address;
-use crate::document::Rendered;
+use crate::document::{Rendered, address};
 use crate::page::ChapterCard;
 use crate::strings as t;
+use crate::strings_reading as tn;
 
 pub(super) fn render(lang: Lang, chapters: Vec<ChapterCard>) -> Rendered {
     let items: Vec<_> = chapters.iter().map(|chapter| row(lang, chapter)).collect();
@@ -16,6 +17,10 @@ pub(super) fn render(lang: Lang, chapters: Vec<ChapterCard>) -> Rendered {
             <header class="page-head">
                 <h1>{t::course(lang)}</h1>
                 <p class="lead">{t::course_lead(lang)}</p>
+                <div data-reader="overview" data-lang=lang.code()></div>
+                <p>
+                    <a href=address(lang, "/notes")>{tn::my_notes(lang)}</a>
+                </p>
             </header>
             <ol class="course">{items}</ol>
         </div>

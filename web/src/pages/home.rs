@@ -52,6 +52,7 @@ pub(super) fn render(
                             {t::home_labs(lang)}
                         </a>
                     </p>
+                    <div data-reader="overview" data-lang=lang.code()></div>
                 </div>
                 <div class="hero-ring" aria-hidden="true" inner_html=ring()></div>
             </section>
