@@ -6,6 +6,7 @@ mod faults;
 mod input;
 mod interview;
 mod job;
+mod reading;
 mod sittings;
 
 use ringlab_labs::job::Submission;
