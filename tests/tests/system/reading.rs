@@ -191,10 +191,14 @@ async fn all_saved(browser: &Browser) -> Result<()> {
 }
 
 async fn press(browser: &Browser, css: &str) -> Result<()> {
-    let button = browser.one(css).await?;
-    button.scroll_into_view().await?;
-    button.send_keys(Key::Enter + "").await?;
-    Ok(())
+    // A list that is drawn anew takes its buttons away and brings others.
+    wait_for(css, || async {
+        let button = browser.page.find(By::Css(css)).await?;
+        button.scroll_into_view().await?;
+        button.send_keys(Key::Enter + "").await?;
+        Ok(Some(()))
+    })
+    .await
 }
 
 async fn offline(browser: &Browser, lost: bool) -> Result<()> {

@@ -13,7 +13,7 @@ pub fn frame(lang: Lang) -> String {
         "<div class=\"reader-head\"><h2>{}</h2>\
          <button type=\"button\" class=\"button quiet\" data-act=\"close\">{}</button></div>\
          <p class=\"actions\"><button type=\"button\" class=\"button\" data-act=\"new\">{}</button>\
-         <a href=\"/{}/notes\">{}</a></p><div class=\"reader-list\"></div>",
+         <a href=\"/{}/notes\">{}</a></p><div class=\"reader-form\"></div><div class=\"reader-list\"></div>",
         s::notes_here(lang),
         s::close(lang),
         s::new_note(lang),

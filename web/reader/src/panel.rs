@@ -32,6 +32,7 @@ pub struct Edit {
 
 thread_local! {
     static EDIT: RefCell<Option<Edit>> = const { RefCell::new(None) };
+    static DRAWN: RefCell<String> = const { RefCell::new(String::new()) };
     static UNLOADED: Cell<bool> = const { Cell::new(false) };
     static STATE: Cell<State> = const { Cell::new(State::Idle) };
 }
@@ -95,6 +96,7 @@ pub fn build(reader: &Rc<Reader>) {
     if let Some(edit) = store::recall(&draft_key(reader)).and_then(|t| serde_json::from_str::<Edit>(&t).ok())
     {
         EDIT.set(Some(edit));
+        draw_form(reader);
         expand(true);
     }
     reader.show_notes();
@@ -156,6 +158,7 @@ pub fn asked_for(reader: &Rc<Reader>) -> bool {
 pub fn write(reader: &Rc<Reader>, note: NewNote, base: u64) {
     EDIT.set(Some(Edit { note, base }));
     keep_draft(reader);
+    draw_form(reader);
     expand(true);
     list(reader, &reader.entries());
     if let Some(text) = dom::one(&format!("#{PANEL} textarea")) {
@@ -223,6 +226,7 @@ fn finish(reader: &Rc<Reader>, done: bool) {
     }
     EDIT.set(None);
     keep_draft(reader);
+    draw_form(reader);
     reader.show_notes();
 }
 
@@ -313,20 +317,25 @@ fn narrow() -> bool {
     dom::window().inner_width().ok().and_then(|w| w.as_f64()).is_some_and(|w| w < NARROW)
 }
 
-/// What the list shows now; a note that is being written is left in peace.
+/// What the list shows now.
 pub fn show(reader: &Rc<Reader>, entries: &[Entry]) {
     let count = entries.iter().filter(|e| e.standing != crate::notes::Standing::Deleted).count();
     if let Some(badge) = dom::one(".reader-count") {
         badge.set_text_content(Some(&if count == 0 { String::new() } else { count.to_string() }));
     }
-    let form = dom::one(&format!("#{PANEL} form"));
-    if EDIT.with_borrow(Option::is_none) || form.is_none() {
-        list(reader, entries);
+    list(reader, entries);
+}
+
+/// The editor, apart from the list: a note that is being written is left in peace when the list changes.
+fn draw_form(reader: &Reader) {
+    let html = EDIT.with_borrow(|edit| edit.as_ref().map(|e| note_html::form(reader.lang, e)));
+    if let Some(place) = dom::one(&format!("#{PANEL} .reader-form")) {
+        place.set_inner_html(&html.unwrap_or_default());
     }
 }
 
 fn list(reader: &Rc<Reader>, entries: &[Entry]) {
-    let edit = EDIT.with_borrow(Clone::clone);
+    let edited = EDIT.with_borrow(|edit| edit.as_ref().map(|e| e.note.id.clone()));
     let Some(place) = dom::one(&format!("#{PANEL} .reader-list")) else { return };
     // The focus outlives a list that is drawn anew.
     let focused = dom::document().active_element().filter(|a| place.contains(Some(a)));
@@ -335,25 +344,21 @@ fn list(reader: &Rc<Reader>, entries: &[Entry]) {
         Some((id, a.get_attribute("data-act")))
     });
     let mut html = String::new();
-    let known = |id: &str| entries.iter().any(|e| e.note.id == id);
-    if let Some(edit) = edit.as_ref().filter(|e| !known(&e.note.id)) {
-        html.push_str(&note_html::form(reader.lang, edit));
-    }
-    if entries.is_empty() && edit.is_none() {
+    if entries.is_empty() && edited.is_none() {
         html.push_str(&format!("<p class=\"muted\">{}</p>", s::none_here(reader.lang)));
     }
     html.push_str("<ol class=\"note-list\">");
-    for entry in entries {
-        match edit.as_ref().filter(|e| e.note.id == entry.note.id) {
-            Some(edit) => html.push_str(&format!("<li>{}</li>", note_html::form(reader.lang, edit))),
-            None => {
-                let title = reader.title_of(&entry.note.section).unwrap_or_default();
-                html.push_str(&note_html::item(reader.lang, entry, &reader.folder, title));
-            }
-        }
+    for entry in entries.iter().filter(|e| edited.as_ref() != Some(&e.note.id)) {
+        let title = reader.title_of(&entry.note.section).unwrap_or_default();
+        html.push_str(&note_html::item(reader.lang, entry, &reader.folder, title));
     }
     html.push_str("</ol>");
+    // A list that is as it was stays: a button must not go away under a finger.
+    if DRAWN.with_borrow(|drawn| *drawn == html) {
+        return;
+    }
     place.set_inner_html(&html);
+    DRAWN.set(html);
     if let Some((id, act)) = focused
         && let Some(item) = item(&id)
     {
