@@ -154,6 +154,17 @@ async fn walk(system: &System, here: &Browser, there: &Browser) -> Result<()> {
     there.appears(".toc-side a[href='#in-place'] .toc-read").await?;
     there.one(quiz).await?.scroll_into_view().await?;
     there.appears(&format!("{quiz} .verdict")).await.context("the answer in another browser")?;
+
+    // Signed out, the browser keeps none of it for whoever comes next.
+    page.goto(format!("{}/zh/sign-in", system.url)).await?;
+    press(here, "#sign-out").await?;
+    here.appears("#sign-in").await?;
+    let kept =
+        "return Object.keys(localStorage).filter(k => /^ringlab\\.(quiz|reading|draft)/.test(k)).length";
+    ensure!(page.execute(kept, vec![]).await?.json() == &json!(0), "something is left behind");
+    page.goto(&chapter).await?;
+    here.appears(".reader-toggle").await?;
+    ensure!(reading(here).await?["notes"] == json!([]), "notes of somebody who signed out");
     Ok(())
 }
 

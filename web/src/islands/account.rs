@@ -148,7 +148,13 @@ fn member_forms(lang: Lang, remote: Remote<AccountView>) -> AnyView {
     let leave = move |_| {
         spawn_local(async move {
             match post::<()>("/api/v1/account/sign-out", &()).await {
-                Ok(()) => remote.reload(),
+                Ok(()) => {
+                    // Answers and notes that this browser keeps are not for whoever signs in next.
+                    ["ringlab.quiz.", "ringlab.reading/", "ringlab.draft/"]
+                        .into_iter()
+                        .for_each(client::forget_all);
+                    remote.reload();
+                }
                 Err(failure) => failed.set(Some(failure)),
             }
         });

@@ -84,6 +84,15 @@ pub fn forget(key: &str) {
     }
 }
 
+/// Forgets everything whose key begins so.
+pub fn forget_all(prefix: &str) {
+    let Some(store) = store() else { return };
+    let keys = (0..store.length().unwrap_or(0)).filter_map(|i| store.key(i).ok()?);
+    // Collected first: the keys move when one goes.
+    let keys: Vec<String> = keys.filter(|key| key.starts_with(prefix)).collect();
+    keys.iter().for_each(|key| forget(key));
+}
+
 /// Tells other modules of the page.
 pub fn tell(event: &str, detail: &str) {
     let init = web_sys::CustomEventInit::new();
