@@ -72,6 +72,7 @@ pub(crate) fn render(
         front.objectives.iter().map(|text| inline(env, state, &head.toml_string(text))).collect();
     let prerequisites =
         front.prerequisites.iter().map(|text| prerequisite(env, state, &head, text)).collect();
+    let requires = required(env, state, &head, &front);
 
     let mut segments = markdown::chapter(env, state, &text);
     check_lab(state, &head, &front);
@@ -95,6 +96,7 @@ pub(crate) fn render(
         minutes: state.prose.minutes(),
         objectives,
         prerequisites,
+        requires,
         lab,
     };
     Some(Chapter { meta, version: version(&file.text), toc: std::mem::take(&mut state.toc), segments })
@@ -157,6 +159,22 @@ fn check_lab(state: &mut State, head: &Fragment<'_>, front: &FrontMatter) {
     }
 }
 
+/// The chapters that this one builds on: earlier ones, so that the course has an order to be read in.
+fn required(env: &Env<'_>, state: &mut State, head: &Fragment<'_>, front: &FrontMatter) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    for text in &front.prerequisites {
+        let Some((name, _)) = text.get_ref().split_once(':') else { continue };
+        let Some(chapter) = course::find(env.titles, name.trim()) else { continue };
+        if chapter.number >= env.number {
+            let message =
+                format!("chapter {} comes later than this one; a prerequisite comes earlier", chapter.number);
+            state.errors.push(head.error(text.span().start, message));
+        }
+        numbers.push(chapter.number);
+    }
+    numbers
+}
+
 /// `8: why busbw …` becomes a link to chapter 8 and the words.
 fn prerequisite(env: &Env<'_>, state: &mut State, head: &Fragment<'_>, text: &Spanned<String>) -> String {
     let words = head.toml_string(text);
@@ -199,10 +217,25 @@ fn terms_section(env: &Env<'_>, state: &State) -> String {
         let tag = env.lang.other().tag();
         let (id, name, definition) =
             (&term.id, escape(term.name(env.lang)), escape(term.definition(env.lang)));
+        let taught = match env
+            .titles
+            .iter()
+            .find(|title| title.number == term.chapter && term.chapter != env.number)
+        {
+            Some(title) => {
+                let label = env.pick("第 {} 章", "chapter {}").replace("{}", &title.number.to_string());
+                format!(
+                    " <a class=\"term-chapter\" href=\"/{}/course/{}\">{label}</a>",
+                    env.lang.code(),
+                    title.folder()
+                )
+            }
+            None => String::new(),
+        };
         push(
             &mut out,
             format_args!(
-                "<dt id=\"term-{id}\"><dfn>{name}</dfn> <span lang=\"{tag}\">{other}</span></dt><dd>{definition}</dd>\n"
+                "<dt id=\"term-{id}\"><dfn>{name}</dfn> <span lang=\"{tag}\">{other}</span></dt><dd>{definition}{taught}</dd>\n"
             ),
         );
     }

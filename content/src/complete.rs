@@ -8,7 +8,7 @@ use crate::error::ContentError;
 use crate::library::{Library, Summary};
 
 /// Chinese characters of prose, with the quiz: a chapter is read in one sitting.
-const CHARACTERS: RangeInclusive<u32> = 3_500..=9_000;
+const CHARACTERS: RangeInclusive<u32> = 4_000..=9_000;
 const QUIZZES: RangeInclusive<usize> = 6..=10;
 const QUIZ_KINDS: usize = 4;
 const FIGURES: u32 = 2;

@@ -2,6 +2,7 @@
 
 pub mod quiz;
 pub mod reading;
+pub mod reference;
 pub mod report;
 pub mod types;
 
@@ -40,6 +41,10 @@ mod library;
 mod markdown;
 #[cfg(feature = "render")]
 mod outline;
+#[cfg(all(feature = "render", feature = "grade"))]
+mod overlap;
+#[cfg(feature = "render")]
+pub mod plain;
 #[cfg(any(feature = "render", feature = "grade"))]
 mod source;
 #[cfg(feature = "render")]
@@ -59,3 +64,5 @@ pub use expr::{EvalError, Names, evaluate};
 pub use glossary::Term;
 #[cfg(feature = "render")]
 pub use library::{Library, Summary};
+#[cfg(all(feature = "render", feature = "grade"))]
+pub use overlap::check_overlap;

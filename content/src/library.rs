@@ -15,6 +15,7 @@ use crate::glossary::{self, Term};
 use crate::highlight::Highlighter;
 use crate::markdown::{Env, Math, State, heading_ids};
 use crate::outline::{self, Outline};
+use crate::reference::{self, Reference};
 use crate::source::SourceFile;
 use crate::types::{Chapter, Segment};
 
@@ -31,6 +32,7 @@ pub struct Library {
     titles: Vec<ChapterTitle>,
     glossary: BTreeMap<String, Term>,
     chapters: BTreeMap<(Lang, u32), Chapter>,
+    reference: BTreeMap<Lang, Reference>,
     citations: Vec<Citation>,
     summaries: Vec<Summary>,
 }
@@ -94,10 +96,12 @@ impl Library {
         };
         stray_folders(root, &titles, &mut errors);
         let files = chapter_files(root, &titles, &mut errors);
+        let references = reference_files(root, &mut errors);
 
         let (math, code) = (Math::default(), Highlighter::default());
         let mut library = Library {
             chapters: BTreeMap::new(),
+            reference: BTreeMap::new(),
             citations: Vec::new(),
             summaries: Vec::new(),
             titles,
@@ -128,6 +132,25 @@ impl Library {
                 let chapter = chapter::render(&env, &mut state, file, title);
                 (number, chapter, state)
             };
+            let env = Env {
+                lang,
+                root,
+                folder: reference::FOLDER,
+                number: 0,
+                titles: &library.titles,
+                glossary: &library.glossary,
+                labs,
+                anchors: &anchors,
+                math: &math,
+                code: &code,
+            };
+            let mut state = State::default();
+            let pages = reference::read(&env, &mut state, &references);
+            errors.append(&mut state.errors);
+            if lang == Lang::Zh {
+                // The same places stand in both languages.
+                library.citations.append(&mut state.citations);
+            }
             let files: Vec<(u32, &SourceFile)> = mine().map(|((number, _), file)| (*number, file)).collect();
             let all: Vec<_> = files.into_par_iter().map(one).collect();
             for (number, chapter, mut state) in all {
@@ -139,6 +162,7 @@ impl Library {
                 library.citations.append(&mut state.citations);
                 outlines.insert((number, lang), state.outline);
             }
+            library.reference.insert(lang, pages);
         }
         for title in &library.titles {
             if let (Some(zh), Some(en)) =
@@ -173,6 +197,13 @@ impl Library {
     /// All chapters of the course, written or announced, by number.
     pub fn titles(&self) -> &[ChapterTitle] {
         &self.titles
+    }
+
+    /// The reference pages; empty where a language was not loaded.
+    pub fn reference(&self, lang: Lang) -> &Reference {
+        static NONE: Reference =
+            Reference { environment: Vec::new(), formulas: Vec::new(), source_map: Vec::new() };
+        self.reference.get(&lang).unwrap_or(&NONE)
     }
 
     /// The glossary, by id.
@@ -301,6 +332,19 @@ fn stray_folders(root: &Path, titles: &[ChapterTitle], errors: &mut Vec<ContentE
             format!("content/course/{name}"),
             format!("{INDEX} has no such chapter{hint}"),
         ));
+    }
+}
+
+/// The reference files. A folder without them has no such pages; one of them alone is a mistake.
+fn reference_files(root: &Path, errors: &mut Vec<ContentError>) -> reference::Files {
+    if !root.join(reference::FOLDER).is_dir() {
+        return reference::Files::default();
+    }
+    let mut file = |name: &str| read(root, &format!("{}/{name}.toml", reference::FOLDER), errors);
+    reference::Files {
+        environment: file("environment"),
+        formulas: file("formulas"),
+        source_map: file("source-map"),
     }
 }
 

@@ -31,6 +31,9 @@ pub struct ChapterMeta {
     pub objectives: Vec<String>,
     /// HTML of one line each: a link to the chapter and the reason in words.
     pub prerequisites: Vec<String>,
+    /// Numbers of the chapters among them.
+    #[serde(default)]
+    pub requires: Vec<u32>,
     pub lab: Option<String>,
 }
 

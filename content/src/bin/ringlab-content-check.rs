@@ -6,21 +6,26 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ringlab_content::bank::Bank;
-use ringlab_content::{Library, check_complete, check_sources, highlight};
+use ringlab_content::{Library, check_complete, check_overlap, check_sources, highlight};
 use ringlab_engine::text::Lang;
 
 const USAGE: &str = "\
-ringlab-content-check [--root DIR] [--sources OWNER/NAME=GIT_DIR]… [--write-css FILE]
+ringlab-content-check [--root DIR] [--sources OWNER/NAME=GIT_DIR]… [--originals DIR [--allow FILE]] [--write-css FILE]
 
   --root DIR                     the repository (default: .)
   --sources OWNER/NAME=GIT_DIR   also check that each `source` block's file and symbol exist at its tag in this git directory
+  --originals DIR                also check that no run of 16 characters stands word for word in the documents there
+  --allow FILE                   lines that may (titles)
   --write-css FILE               only write the style sheet of highlighted code
 
 Prints one line an error (file:line:column: message) and exits with 1, or prints a summary and exits with 0.";
 
+#[derive(Default)]
 struct Arguments {
     root: PathBuf,
     sources: BTreeMap<String, PathBuf>,
+    originals: Option<PathBuf>,
+    allow: Option<PathBuf>,
     css: Option<PathBuf>,
 }
 
@@ -49,11 +54,13 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-    let mut arguments = Arguments { root: PathBuf::from("."), sources: BTreeMap::new(), css: None };
+    let mut arguments = Arguments { root: PathBuf::from("."), ..Arguments::default() };
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match word.as_str() {
             "--root" => arguments.root = value()?.into(),
+            "--originals" => arguments.originals = Some(value()?.into()),
+            "--allow" => arguments.allow = Some(value()?.into()),
             "--write-css" => arguments.css = Some(value()?.into()),
             "--sources" => {
                 let text = value()?;
@@ -77,6 +84,24 @@ fn check(arguments: &Arguments) -> ExitCode {
     };
     let (mut errors, unchecked) = check_sources(&library, &arguments.sources);
     errors.extend(check_complete(&library));
+    if let Some(originals) = &arguments.originals {
+        let allowed = match arguments.allow.as_ref().map(std::fs::read_to_string).transpose() {
+            Ok(text) => text.unwrap_or_default(),
+            Err(error) => {
+                eprintln!("--allow cannot be read: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let allowed: Vec<String> =
+            allowed.lines().filter(|l| !l.trim().is_empty()).map(str::to_owned).collect();
+        match check_overlap(&arguments.root, originals, &allowed) {
+            Ok(copied) => errors.extend(copied),
+            Err(error) => {
+                eprintln!("--originals {}: {error}", originals.display());
+                return ExitCode::FAILURE;
+            }
+        }
+    }
     if !errors.is_empty() {
         return refuse(&errors);
     }

@@ -55,6 +55,14 @@ impl Env<'_> {
             Lang::En => en,
         }
     }
+
+    /// One of two values by language.
+    pub fn pick_of<'v, T>(&self, zh: &'v T, en: &'v T) -> &'v T {
+        match self.lang {
+            Lang::Zh => zh,
+            Lang::En => en,
+        }
+    }
 }
 
 /// What is collected while a chapter is rendered.
