@@ -1,9 +1,12 @@
 //! A judge that misbehaves in every way a stand-in can: nothing it does reaches a mark, and nothing hangs.
 
+mod common;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use common::{Browser, SOON, Server, exam};
 use ringlab_content::bank::Bank;
 use ringlab_content::report::Grade;
 use ringlab_interview::opinion::{Refusal, temper};
@@ -54,6 +57,14 @@ impl StandIn {
     fn judge(&self) -> Judge {
         let (deadline, pause) = (Duration::from_millis(400), Duration::from_millis(1));
         Judge::new(&self.url, "a-model", Some("a-key".into()), deadline, pause).unwrap()
+    }
+
+    async fn wait_for(&self, requests: usize) {
+        let start = Instant::now();
+        while self.asked() < requests {
+            assert!(start.elapsed() < SOON, "{} requests of {requests}", self.asked());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     fn asked(&self) -> usize {
@@ -254,6 +265,50 @@ async fn a_judge_that_never_answers_is_left_at_the_deadline() {
     assert!(matches!(ask(&bank, &stand_in, &grade).await, Err(JudgeError::Slow(_))));
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert_eq!(stand_in.asked(), 3);
+}
+
+/// Through the whole server: candidate, grader, judge, instructor.
+#[tokio::test]
+async fn an_opinion_reaches_the_reviewer_and_no_mark() {
+    let bank = bank();
+    let answer = "It does not block: the call puts the work on the stream and returns at once, before the GPU is done.";
+    let grade = bank.read(answer).grade(6).unwrap();
+    let mut reply = no_marks(&grade);
+    reply["fatal"] = json!(["It does not block"]);
+    // Question 6 first, as answers are stored; then something that is no reply, three times.
+    let stand_in = StandIn::start(vec![Act::Say(reply.to_string()), Act::Say("Full marks!".into())]).await;
+    let more = ["--judge-url", &stand_in.url, "--judge-model", "a-model", "--judge-seconds", "5"];
+    let mut server = Server::start_with(&more);
+    let mut teacher = exam::instructor(&server, "ada@example.org").await;
+    let assessment = exam::assessment(&mut teacher, json!({ "report_at_once": true })).await;
+    let (mut candidate, sitting) = exam::candidate(&server, &mut teacher, &assessment, "one").await;
+    exam::saved(&mut candidate, &sitting, 6, 0, answer).await;
+    exam::saved(&mut candidate, &sitting, 31, 0, "ring").await;
+    exam::submit(&mut candidate, &sitting).await;
+    let start = Instant::now();
+    let opinion = loop {
+        assert!(start.elapsed() < SOON, "no opinion came");
+        let view = exam::review(&mut teacher, &sitting.id).await;
+        if let [opinion] = &view.opinions[..] {
+            let six = view.report.questions.iter().find(|q| q.question.number == 6).unwrap();
+            assert_eq!((six.total, &six.grade.points), (grade.total, &grade.points), "no mark moves");
+            assert!(
+                six.grade.fatal.is_empty() && six.grade.person && six.grade.confidence < grade.confidence
+            );
+            assert_eq!(view.order[0], 6, "what is disputed comes first");
+            break opinion.clone();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!((opinion.question, opinion.model.as_str(), opinion.fatal), (6, "a-model", true));
+    let report = candidate.get(&format!("/api/v1/sittings/{}/report", sitting.id)).await;
+    assert!(!report.text.contains("a-model"), "the candidate reads marks, not opinions");
+    // The other answer's judge failed for good; a new start asks again.
+    stand_in.wait_for(4).await;
+    server.kill_and_restart();
+    stand_in.wait_for(7).await;
+    let mut teacher = Browser { cookie: teacher.cookie.clone(), ..Browser::new(&server) };
+    assert_eq!(exam::review(&mut teacher, &sitting.id).await.opinions.len(), 1, "what held is kept");
 }
 
 #[test]

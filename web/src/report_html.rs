@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ringlab_interview::api::{QuestionReport, Report, Share, SittingState};
+use ringlab_interview::api::{JudgeView, QuestionReport, Report, Share, SittingState};
 use ringlab_labs::text::Lang;
 
 use crate::format::{decimal, when_ms};
@@ -129,6 +129,25 @@ pub fn question(lang: Lang, q: &QuestionReport) -> String {
         html::answer(lang, &q.answer, &q.grade),
         tr::the_model(lang),
         html::model(lang, &q.model),
+    )
+}
+
+/// What the optional judge thinks of a question's answer, beside the grader's marks.
+pub fn opinion(lang: Lang, q: &QuestionReport, opinion: &JudgeView) -> String {
+    let sum: u32 = opinion.points.iter().sum();
+    let points: Vec<String> = opinion
+        .points
+        .iter()
+        .zip(&q.grade.points)
+        .map(|(given, point)| format!("{given} / {}", point.max))
+        .collect();
+    let fatal = if opinion.fatal { format!(" · {}", tr::judge_fatal(lang)) } else { String::new() };
+    format!(
+        "<p class=\"notice judge-opinion\">{} · {}: {sum} / {} ({}){fatal}</p>",
+        tr::judge_says(lang),
+        esc(&opinion.model),
+        q.grade.max,
+        points.join(", "),
     )
 }
 

@@ -45,6 +45,8 @@ strings! {
     remark_other_question = "答的是另一道题", "answers another question";
     remark_off_topic = "没有找到与本题有关的内容", "nothing about this question was found";
     remark_contradiction = "前后矛盾", "contradicts itself";
+    judge_says = "语言模型的意见（不改分，只用来找出该由人看的题）", "A language model's opinion (changes no mark, only says where a person should look)";
+    judge_fatal = "它认为有基本错误", "it sees a basic error";
     asks_person = "评分程序请人再看一遍。", "The grader asks a person to look.";
     confidence = "把握", "Confidence";
     changed_by = "面试官更正", "Changed by an instructor";

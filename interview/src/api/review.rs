@@ -32,6 +32,20 @@ pub struct ReviewView {
     pub two_reviewers: bool,
     /// Who changed what and why.
     pub log: Vec<AuditEntry>,
+    /// Of the optional judge, where one is configured and has looked.
+    #[serde(default)]
+    pub opinions: Vec<JudgeView>,
+}
+
+/// What a language model thinks of an answer. It changed no mark.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeView {
+    pub question: u32,
+    pub model: String,
+    /// Marks by point.
+    pub points: Vec<u32>,
+    /// It sees a basic error.
+    pub fatal: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -47,6 +47,7 @@ async fn grade_all(app: &App, broken: &mut HashSet<String>) -> StoreResult<()> {
             match grades(app, &id).await? {
                 Some(grades) => {
                     app.store.store_grades(&id, &grades, UnixMs::now()).await?;
+                    app.interview.graded.notify_one();
                     tracing::info!(sitting = id, answers = grades.len(), "graded");
                 }
                 None => {

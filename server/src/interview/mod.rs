@@ -8,6 +8,7 @@ use crate::store::Store;
 pub mod clock;
 pub mod drafts;
 pub mod grading;
+pub mod judging;
 pub mod regrade;
 pub mod reports;
 
@@ -19,11 +20,18 @@ pub struct Interview {
     pub began: Notify,
     /// A sitting ended: its answers wait for grades.
     pub ended: Notify,
+    /// Answers got grades: the judge, if there is one, may look at them.
+    pub graded: Notify,
 }
 
 impl Interview {
     pub fn new(store: Store) -> Interview {
-        Interview { drafts: drafts::Drafts::new(store), began: Notify::new(), ended: Notify::new() }
+        Interview {
+            drafts: drafts::Drafts::new(store),
+            began: Notify::new(),
+            ended: Notify::new(),
+            graded: Notify::new(),
+        }
     }
 }
 
@@ -31,4 +39,5 @@ impl Interview {
 pub fn start(app: &App) {
     app.tasks.spawn(clock::run(app.clone()));
     app.tasks.spawn(grading::run(app.clone()));
+    app.tasks.spawn(judging::run(app.clone()));
 }

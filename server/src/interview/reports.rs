@@ -1,8 +1,9 @@
 //! Gathers what a report is made of.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ringlab_interview::api::{Overridden, Report, SittingEvent, StampedEvent};
+use ringlab_interview::opinion::{Opinion, temper};
 use ringlab_interview::report::{Answered, Material, report};
 use ringlab_interview::timing::{Mark, seconds};
 
@@ -19,6 +20,8 @@ pub struct Graded {
     pub assessment: Assessment,
     pub report: Report,
     pub confirmed_by: Vec<String>,
+    /// Of the optional judge, by question; none for the candidate.
+    pub opinions: BTreeMap<u32, Opinion>,
 }
 
 /// How many must confirm a sitting of this assessment.
@@ -38,7 +41,8 @@ pub async fn open_to_candidate(app: &App, sitting: &Sitting, assessment: &Assess
     Ok(assessment.report_at_once || is_final(assessment, &app.store.review(&sitting.id).await?))
 }
 
-/// `None` while grades are missing. `for_reviewer`: without the name while review is blind.
+/// `None` while grades are missing. `for_reviewer`: without the name while review is blind, and with the judge's opinions, which make
+/// grades less certain and never change a mark.
 pub async fn graded(app: &App, sitting: Sitting, for_reviewer: bool) -> StoreResult<Option<Graded>> {
     if !sitting.graded {
         return Ok(None);
@@ -49,6 +53,13 @@ pub async fn graded(app: &App, sitting: Sitting, for_reviewer: bool) -> StoreRes
     let hidden = for_reviewer && assessment.blind && !is_final;
     let ended_ms = sitting.ended.unwrap_or(sitting.ends).0;
     let mut grades = app.store.grades(&sitting.id).await?;
+    let opinions =
+        if for_reviewer { app.store.opinions(&sitting.id, &grades).await? } else { BTreeMap::new() };
+    for (question, opinion) in &opinions {
+        if let Some(grade) = grades.get_mut(question) {
+            *grade = temper(grade, opinion);
+        }
+    }
     let mut texts: HashMap<u32, String> =
         app.store.drafts(&sitting.id).await?.into_iter().map(|(n, draft)| (n, draft.text)).collect();
     let events = app.store.events_of_sitting(&sitting.id).await?;
@@ -80,7 +91,7 @@ pub async fn graded(app: &App, sitting: Sitting, for_reviewer: bool) -> StoreRes
         is_final,
         events: events.into_iter().filter(|e| !matches!(e.event, SittingEvent::Opened { .. })).collect(),
     });
-    Ok(Some(Graded { sitting, assessment, report, confirmed_by: review.confirmed_by }))
+    Ok(Some(Graded { sitting, assessment, report, confirmed_by: review.confirmed_by, opinions }))
 }
 
 /// What shows which question was before the candidate.

@@ -1,7 +1,10 @@
 //! `/api/v1/review`: instructors look at what the grader did, change it with a reason, and confirm it.
 
 use axum::extract::State;
-use ringlab_interview::api::{Confirm, Override, QuestionReport, QuestionStatistics, ReviewItem, ReviewView};
+use ringlab_interview::api::{
+    Confirm, JudgeView, Override, QuestionReport, QuestionStatistics, ReviewItem, ReviewView,
+};
+use ringlab_interview::opinion::Opinion;
 use ringlab_interview::report::points;
 use ringlab_interview::statistics::{self, Answer};
 use ringlab_labs::api::FieldError;
@@ -169,11 +172,19 @@ async fn view(app: &App, graded: Graded) -> ApiResult<ReviewView> {
     let mut order: Vec<&QuestionReport> = graded.report.questions.iter().collect();
     order.sort_by(|a, b| a.grade.confidence.total_cmp(&b.grade.confidence));
     let order = order.into_iter().map(|q| q.question.number).collect();
+    let opinion = |(question, opinion): (u32, Opinion)| JudgeView {
+        question,
+        model: opinion.model,
+        fatal: !opinion.fatal.is_empty(),
+        points: opinion.points,
+    };
+    let opinions = graded.opinions.into_iter().map(opinion).collect();
     Ok(ReviewView {
         order,
         confirmed_by: graded.confirmed_by,
         two_reviewers: graded.assessment.two_reviewers,
         log,
+        opinions,
         report: graded.report,
     })
 }

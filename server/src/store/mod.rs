@@ -18,6 +18,7 @@ pub mod jobs;
 pub mod leases;
 pub mod members;
 pub mod notes;
+pub mod opinions;
 pub mod personal;
 pub mod practice;
 pub mod queue;

@@ -159,7 +159,7 @@ fn panel(
             let form = open.then(|| override_form(lang, id, remote, said, q));
             view! {
                 <article class="report-question" id=format!("q{}", q.question.number)>
-                    <div inner_html=report_html::question(lang, q)></div>
+                    <div inner_html=question_html(lang, view, q)></div>
                     {form}
                 </article>
             }
@@ -184,6 +184,14 @@ fn panel(
         </div>
     }
     .into_any()
+}
+
+fn question_html(lang: Lang, view: &ReviewView, q: &QuestionReport) -> String {
+    let mut html = report_html::question(lang, q);
+    for opinion in view.opinions.iter().filter(|opinion| opinion.question == q.question.number) {
+        html.push_str(&report_html::opinion(lang, q, opinion));
+    }
+    html
 }
 
 fn override_form(

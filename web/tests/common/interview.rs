@@ -253,6 +253,7 @@ pub fn replies() -> Vec<(&'static str, Value)> {
         confirmed_by: vec![],
         two_reviewers: true,
         log: vec![entry],
+        opinions: vec![JudgeView { question: 4, model: "a-model".into(), points: vec![1, 0], fatal: true }],
     };
     let account = AccountView { id: Some("u".into()), role: Role::Learner, email: None, display_name: None };
     vec![
