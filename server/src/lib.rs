@@ -21,6 +21,7 @@ pub mod problem;
 pub mod questions;
 pub mod remark;
 pub mod routes;
+pub mod search;
 pub mod secret;
 pub mod security;
 pub mod serve;

@@ -56,6 +56,12 @@ impl Questions {
         self.texts.get(&number)
     }
 
+    /// Those whose model answers lead to a chapter, by number.
+    pub fn about(&self, chapter: u32) -> Vec<QuestionCard> {
+        let leads = |texts: &&QuestionTexts| texts.model.chapters.iter().any(|link| link.number == chapter);
+        self.texts.values().filter(leads).map(|texts| texts.card.clone()).collect()
+    }
+
     /// All that are written, by number.
     pub fn cards(&self) -> impl Iterator<Item = &QuestionCard> {
         self.texts.values().map(|texts| &texts.card)

@@ -37,6 +37,8 @@ const OLD_CONNECTION: Duration = Duration::from_secs(7 * 24 * 3600);
 const OLD_SESSION: Duration = Duration::from_secs(401 * 24 * 3600);
 /// A shorter runner token can be guessed.
 const TOKEN_MIN: usize = 16;
+/// Those who came back after a restart are served first.
+const SEARCH_AFTER: Duration = Duration::from_secs(5);
 
 /// Takes the address before anything else: while the course and the bank are read, whoever connects waits in the queue instead of
 /// being refused, which is what a browser with an unsaved draft meets when the server was restarted.
@@ -93,6 +95,25 @@ pub async fn open(config: Config, shutdown: CancellationToken) -> anyhow::Result
     })))
 }
 
+/// Builds the search index before somebody waits for it, once those who came back after a restart have been served. Not in a debug build,
+/// which takes many seconds of a core for it: there the first search pays.
+async fn prepare_search(app: App) {
+    if cfg!(debug_assertions) {
+        return;
+    }
+    tokio::select! {
+        () = tokio::time::sleep(SEARCH_AFTER) => {}
+        () = app.shutdown.cancelled() => return,
+    }
+    let shared = app.clone();
+    let started = std::time::Instant::now();
+    let built = app.compute.enter().await.run(move || shared.site.search().map(|_| ())).await;
+    match built.map_err(anyhow::Error::from).and_then(|built| Ok(built?)) {
+        Ok(()) => tracing::info!(ms = started.elapsed().as_millis(), "the search index is ready"),
+        Err(error) => tracing::error!(%error, "no search index"),
+    }
+}
+
 /// Holds the data folder for this process alone, however it ends: a second server would take this one's runners for gone.
 fn hold(data: &Path) -> anyhow::Result<File> {
     let path = data.join("server.lock");
@@ -139,6 +160,7 @@ pub async fn run(app: App, listener: TcpListener, ready: impl FnOnce(SocketAddr)
     app.tasks.spawn(app.dispatcher.clone().run(app.shutdown.clone()));
     app.tasks.spawn(app.dispatcher.clone().sweep(app.shutdown.clone()));
     app.tasks.spawn(tidy(app.clone()));
+    app.tasks.spawn(prepare_search(app.clone()));
     interview::start(&app);
     listen::raise_open_files();
     let router = routes::router(app.clone());

@@ -2,13 +2,17 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context as _, bail};
 use ringlab_content::Library;
 use ringlab_labs::catalogue::Catalogue;
 use sha2::{Digest as _, Sha256};
 
+use ringlab_search::SearchError;
+
 use crate::questions::Questions;
+use crate::search::Search;
 use crate::secret::hex;
 
 #[derive(Debug)]
@@ -16,6 +20,8 @@ pub struct Site {
     pub library: Library,
     pub catalogue: Catalogue,
     pub questions: Questions,
+    search: OnceLock<Search>,
+    searching: Mutex<()>,
     /// Files below `/pkg/` by path.
     pub pkg: HashMap<String, PkgFile>,
     /// Content hash of the WASM build; empty without one.
@@ -54,7 +60,31 @@ impl Site {
             files = read_pkg(folder)?;
             build = hash(&files);
         }
-        Ok(Site { library, catalogue, questions, pkg: files, build })
+        Ok(Site {
+            library,
+            catalogue,
+            questions,
+            search: OnceLock::new(),
+            searching: Mutex::default(),
+            pkg: files,
+            build,
+        })
+    }
+
+    /// The search index. Built by the first call, in about a second; blocks meanwhile.
+    ///
+    /// # Errors
+    /// It cannot be built.
+    pub fn search(&self) -> Result<&Search, SearchError> {
+        let _one_builds = match self.search.get() {
+            Some(search) => return Ok(search),
+            None => self.searching.lock().unwrap_or_else(PoisonError::into_inner),
+        };
+        if let Some(search) = self.search.get() {
+            return Ok(search);
+        }
+        let built = Search::build(&self.library, &self.questions, &self.catalogue)?;
+        Ok(self.search.get_or_init(|| built))
     }
 }
 

@@ -31,6 +31,7 @@ const STYLE: &str = concat!(
     include_str!("../assets/css/widgets.css"),
     include_str!("../assets/css/sitting.css"),
     include_str!("../assets/css/report.css"),
+    include_str!("../assets/css/reference.css"),
     include_str!("../assets/css/print.css"),
 );
 

@@ -7,7 +7,7 @@ use leptos::reactive::owner::Owner;
 use ringlab_labs::text::Lang;
 
 use crate::page::{Page, Shell};
-use crate::{assets, pages, strings as t};
+use crate::{assets, pages, strings as t, strings_reference as t_ref};
 
 /// Runs before the first paint: a remembered theme must not flash the other one.
 const EARLY: &str = "(d=>{d.dataset.js='';try{const t=localStorage.getItem('ringlab.theme');if(t==='light'||t==='dark')d.dataset.theme=t}\
@@ -17,7 +17,7 @@ const EARLY: &str = "(d=>{d.dataset.js='';try{const t=localStorage.getItem('ring
 pub(crate) struct Rendered {
     pub title: String,
     pub description: Option<String>,
-    /// Which entry of the main navigation is current: `course`, `labs`, `interview` or none.
+    /// Which entry of the main navigation is current: `course`, `labs`, `interview`, `reference` or none.
     pub section: Option<&'static str>,
     pub body: AnyView,
     /// Whether the page has islands: only then is the WebAssembly module loaded.
@@ -96,8 +96,16 @@ fn header(shell: &Shell, section: Option<&'static str>) -> impl IntoView + use<>
                 {entry("course", t::course(lang))}
                 {entry("labs", t::labs(lang))}
                 {entry("interview", t::interview(lang))}
+                {entry("reference", t_ref::reference(lang))}
             </nav>
             <div class="site-tools">
+                <a class="search-link" href=address(lang, "/search") data-search-link="" aria-keyshortcuts="/">
+                    <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+                        <circle cx="6.5" cy="6.5" r="4.5" />
+                        <path d="M10 10l4.5 4.5" />
+                    </svg>
+                    <span>{t_ref::search(lang)}</span>
+                </a>
                 <a href=address(other, &shell.path) hreflang=other.tag() lang=other.tag()>{t::other_language(lang)}</a>
                 <a href=address(lang, "/sign-in")>{t::account(lang)}</a>
                 <button type="button" class="theme-toggle" data-theme-toggle="" aria-pressed="false">

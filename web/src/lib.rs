@@ -14,6 +14,8 @@ pub mod report_html;
 pub mod strings;
 pub mod strings_interview;
 pub mod strings_reading;
+#[cfg(feature = "ssr")]
+mod strings_reference;
 pub mod strings_report;
 
 #[cfg(feature = "ssr")]

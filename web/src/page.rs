@@ -1,12 +1,14 @@
 //! What the server hands to a page: plain data, already fetched. A page never asks for anything itself.
 
 use ringlab_content::reading::Note;
+use ringlab_content::reference::{Formula, Group, MapEntry, Variable};
 use ringlab_content::types::{Chapter, ChapterMeta, TocEntry};
 use ringlab_engine::trace::Trace;
 use ringlab_interview::api::QuestionCard;
 use ringlab_labs::api::{JobView, RunnerView, StreamEvent};
 use ringlab_labs::catalogue::LabView;
 use ringlab_labs::text::{Lang, Text};
+use ringlab_search::{Kind, Results};
 
 /// What every page has around it.
 #[derive(Debug, Clone)]
@@ -31,15 +33,27 @@ pub enum Page {
     Course {
         chapters: Vec<ChapterCard>,
     },
+    /// The same chapters by what builds on what.
+    Path {
+        chapters: Vec<ChapterCard>,
+    },
+    /// `questions`: those of the bank that the chapter prepares for.
     Chapter {
         chapter: Chapter,
         previous: Option<ChapterMeta>,
         next: Option<ChapterMeta>,
+        questions: Vec<QuestionCard>,
     },
     /// The visitor's own notes.
     Notes {
         chapters: Vec<ChapterNotes>,
     },
+    /// `chapters`: number and folder of each, for links.
+    Reference {
+        shown: ReferencePage,
+        chapters: Vec<(u32, String)>,
+    },
+    Search(SearchPage),
     Labs {
         labs: Vec<LabView>,
     },
@@ -114,4 +128,51 @@ pub struct ChapterNotes {
     pub folder: Option<String>,
     pub sections: Vec<TocEntry>,
     pub notes: Vec<Note>,
+}
+
+/// What one looks up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReferencePage {
+    /// With how many entries each of the others has.
+    Front {
+        terms: usize,
+        variables: usize,
+        formulas: usize,
+        places: usize,
+    },
+    Glossary {
+        terms: Vec<TermCard>,
+    },
+    Environment {
+        groups: Vec<Group<Variable>>,
+    },
+    Formulas {
+        groups: Vec<Group<Formula>>,
+    },
+    SourceMap {
+        groups: Vec<Group<MapEntry>>,
+    },
+}
+
+/// A term of the glossary in the page's language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TermCard {
+    pub id: String,
+    pub name: String,
+    /// In the other language.
+    pub other: String,
+    pub definition: String,
+    /// Where it is taught.
+    pub chapter: u32,
+}
+
+/// What was looked for, and what was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchPage {
+    pub query: String,
+    pub kind: Option<Kind>,
+    pub offset: usize,
+    /// Hits of one page.
+    pub limit: usize,
+    pub results: Results,
 }

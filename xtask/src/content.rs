@@ -39,5 +39,14 @@ pub fn run(sh: &Sh, _: &Args) -> Result<()> {
         option.push(&folder);
         check.arg("--sources").arg(option);
     }
+    for (variable, option) in [("RINGLAB_ORIGINALS", "--originals"), ("RINGLAB_ORIGINALS_ALLOW", "--allow")] {
+        if let Some(path) = std::env::var_os(variable) {
+            check.arg(option).arg(path);
+        } else if option == "--originals" {
+            say(format!(
+                "{variable} is not set: the texts are not compared with the documents they were written from"
+            ));
+        }
+    }
     sh::run(&mut check)
 }

@@ -34,9 +34,11 @@ mod pages;
 mod practice;
 mod questions;
 mod reading;
+mod reference_pages;
 mod review;
 mod runner;
 mod runners;
+mod search;
 mod sittings;
 
 /// Longest time to the head of a response (bodies and event streams may take longer).
@@ -54,6 +56,7 @@ pub fn router(app: App) -> Router {
         .route("/labs/{name}/verify", post(labs::verify))
         .route("/questions", get(questions::list))
         .route("/runners", get(runners::list))
+        .route("/search", get(search::api))
         .route("/runner", get(runner::connect))
         .route("/account", get(account::show))
         .route("/account/sign-up", post(account::sign_up))

@@ -12,7 +12,7 @@ use ringlab_labs::job::Artifact;
 use ringlab_labs::text::Lang;
 use ringlab_web::page::{ChapterCard, Page, Shell};
 
-use super::{files, interview_pages, notes};
+use super::{files, interview_pages, notes, reference_pages, search};
 use crate::accounts::Visitor;
 use crate::app::App;
 use crate::extract::{JobId, Name};
@@ -39,12 +39,15 @@ pub fn router(app: &App) -> Router<App> {
             .route(&at(""), get(async move || Redirect::permanent(&format!("/{}/", lang.code()))))
             .route(&at("/"), get(home))
             .route(&at("/course"), get(course))
+            .route(&at("/course/path"), get(path))
             .route(&at("/course/{name}"), get(chapter))
+            .route(&at("/search"), get(search::show))
             .route(&at("/labs"), get(labs))
             .route(&at("/labs/{name}"), get(lab))
             .route(&at("/runs/{id}"), get(run));
         router = interview_pages::add(router, lang);
         router = notes::add(router, lang);
+        router = reference_pages::add(router, lang);
     }
     router.fallback(missing).layer(from_fn_with_state(app.clone(), errors))
 }
@@ -62,6 +65,18 @@ impl Place {
         let lang = lang::of_path(uri_path)?;
         let path = &uri_path[1 + lang.code().len()..];
         Some(Place { lang, path: if path.is_empty() { "/".into() } else { path.into() } })
+    }
+
+    /// So that the switch of the language keeps what was asked.
+    pub(super) fn with_query(mut self, query: Option<&str>) -> Place {
+        if let Some(query) = query {
+            self.path = format!("{}?{query}", self.path);
+        }
+        self
+    }
+
+    pub(super) fn lang(&self) -> Lang {
+        self.lang
     }
 }
 
@@ -89,14 +104,24 @@ async fn home(State(app): State<App>, place: Place) -> ApiResult<Response> {
 }
 
 async fn course(State(app): State<App>, place: Place) -> Response {
+    let chapters = cards(&app, place.lang);
+    page(&app, place, StatusCode::OK, Page::Course { chapters })
+}
+
+/// The chapters in the order in which they build on one another.
+async fn path(State(app): State<App>, place: Place) -> Response {
+    let chapters = cards(&app, place.lang);
+    page(&app, place, StatusCode::OK, Page::Path { chapters })
+}
+
+fn cards(app: &App, lang: Lang) -> Vec<ChapterCard> {
     let library = &app.site.library;
     let card = |title: &ringlab_content::ChapterTitle| ChapterCard {
         number: title.number,
-        title: title.title(place.lang).to_owned(),
-        written: library.readable(place.lang, &title.number.to_string()).map(|c| c.meta.clone()),
+        title: title.title(lang).to_owned(),
+        written: library.readable(lang, &title.number.to_string()).map(|c| c.meta.clone()),
     };
-    let chapters = library.titles().iter().map(card).collect();
-    page(&app, place, StatusCode::OK, Page::Course { chapters })
+    library.titles().iter().map(card).collect()
 }
 
 /// A chapter by number or slug alone is sent on to its one address.
@@ -112,7 +137,9 @@ async fn chapter(State(app): State<App>, place: Place, Name(name): Name) -> ApiR
     let here = all.iter().position(|c| c.meta.number == chapter.meta.number);
     let near = |i: Option<usize>| i.and_then(|i| all.get(i)).map(|c| c.meta.clone());
     let (previous, next) = (near(here.and_then(|i| i.checked_sub(1))), near(here.map(|i| i + 1)));
-    Ok(page(&app, place, StatusCode::OK, Page::Chapter { chapter: chapter.clone(), previous, next }))
+    let questions = app.site.questions.about(chapter.meta.number);
+    let shown = Page::Chapter { chapter: chapter.clone(), previous, next, questions };
+    Ok(page(&app, place, StatusCode::OK, shown))
 }
 
 fn folder(meta: &ChapterMeta) -> String {

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use ringlab_content::types::{Chapter, ChapterMeta, Segment, TocEntry, Widget};
+use ringlab_interview::api::QuestionCard;
 use ringlab_labs::text::Lang;
 
 use super::{chapter_address, course};
@@ -10,12 +11,14 @@ use crate::islands::bandwidth_calculator::BandwidthCalculator;
 use crate::islands::quiz::QuizIsland;
 use crate::islands::ring_stepper::RingStepper;
 use crate::strings as t;
+use crate::strings_reference as t_ref;
 
 pub(super) fn render(
     lang: Lang,
     chapter: Chapter,
     previous: Option<ChapterMeta>,
     next: Option<ChapterMeta>,
+    questions: &[QuestionCard],
 ) -> Rendered {
     let Chapter { meta, version: _, toc, segments } = chapter;
     // Everything of a chapter speaks one language, which is not the page's while a translation is missing.
@@ -62,6 +65,7 @@ pub(super) fn render(
                 {list(t::objectives(lang), "objectives", &meta.objectives)}
                 {list(t::prerequisites(lang), "prerequisites", &meta.prerequisites)}
                 {segments}
+                {open_questions(page, lang, questions)}
                 <nav class="neighbours" aria-label=format!("{} / {}", t::previous(lang), t::next(lang))>
                     {previous.map(|meta| neighbour(page, "previous", t::previous(lang), &meta))}
                     {next.map(|meta| neighbour(page, "next", t::next(lang), &meta))}
@@ -126,6 +130,32 @@ fn segment(page: Lang, lang: Lang, scope: &str, segment: Segment) -> AnyView {
         }
         .into_any(),
     }
+}
+
+/// Questions of the bank that the chapter prepares for.
+fn open_questions(page: Lang, lang: Lang, questions: &[QuestionCard]) -> Option<impl IntoView + use<>> {
+    (!questions.is_empty()).then(|| {
+        let items: Vec<_> = questions
+            .iter()
+            .map(|card| {
+                let number = t_ref::question_number(lang, card.number);
+                view! {
+                    <li>
+                        <a href=address(page, &format!("/practice/{}", card.number))>
+                            {number} " · " {card.title.get(lang).to_owned()}
+                        </a>
+                    </li>
+                }
+            })
+            .collect();
+        view! {
+            <section class="open-questions" aria-labelledby="open-questions">
+                <h2 id="open-questions">{t_ref::open_questions(lang)}</h2>
+                <p class="muted">{t_ref::open_questions_lead(lang)}</p>
+                <ul>{items}</ul>
+            </section>
+        }
+    })
 }
 
 fn is_known(kind: &str) -> bool {

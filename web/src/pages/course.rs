@@ -9,6 +9,7 @@ use crate::document::{Rendered, address};
 use crate::page::ChapterCard;
 use crate::strings as t;
 use crate::strings_reading as tn;
+use crate::strings_reference as t_ref;
 
 pub(super) fn render(lang: Lang, chapters: Vec<ChapterCard>) -> Rendered {
     let items: Vec<_> = chapters.iter().map(|chapter| row(lang, chapter)).collect();
@@ -18,8 +19,10 @@ pub(super) fn render(lang: Lang, chapters: Vec<ChapterCard>) -> Rendered {
                 <h1>{t::course(lang)}</h1>
                 <p class="lead">{t::course_lead(lang)}</p>
                 <div data-reader="overview" data-lang=lang.code()></div>
-                <p>
-                    <a href=address(lang, "/notes")>{tn::my_notes(lang)}</a>
+                <p class="actions">
+                    <a class="button" href=address(lang, "/notes")>{tn::my_notes(lang)}</a>
+                    <a class="button" href=address(lang, "/course/path")>{t_ref::path(lang)}</a>
+                    <a class="button" href=address(lang, "/reference")>{t_ref::reference(lang)}</a>
                 </p>
             </header>
             <ol class="course">{items}</ol>

@@ -8,7 +8,10 @@ mod interview;
 mod lab;
 mod labs;
 mod notes;
+mod path;
+mod reference;
 mod run;
+mod search;
 mod trace_table;
 
 use leptos::prelude::*;
@@ -26,8 +29,13 @@ pub(crate) fn render(shell: &Shell, page: Page) -> Rendered {
     match page {
         Page::Home { chapters, labs, runners } => home::render(lang, chapters, labs, runners),
         Page::Course { chapters } => course::render(lang, chapters),
-        Page::Chapter { chapter, previous, next } => chapter::render(lang, chapter, previous, next),
         Page::Notes { chapters } => notes::render(lang, &chapters),
+        Page::Path { chapters } => path::render(lang, &chapters),
+        Page::Chapter { chapter, previous, next, questions } => {
+            chapter::render(lang, chapter, previous, next, &questions)
+        }
+        Page::Reference { shown, chapters } => reference::render(lang, shown, &chapters),
+        Page::Search(shown) => search::render(lang, shown),
         Page::Labs { labs } => labs::render(lang, labs),
         Page::Lab { lab, seed, runners, jobs, chapter } => {
             lab::render(lang, lab, seed, runners, jobs, chapter)

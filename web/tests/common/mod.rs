@@ -1,6 +1,7 @@
 //! Data for pages: small, but of every kind.
 
 pub mod interview;
+pub mod reference;
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,10 @@ use ringlab_labs::job::{
 };
 use ringlab_labs::text::{Lang, Text};
 use ringlab_labs::wire::{Failure, FailureKind};
-use ringlab_web::page::{ChapterCard, ChapterNotes, InterviewPage, Page, Shell};
+use ringlab_search::Results;
+use ringlab_web::page::{ChapterCard, ChapterNotes, InterviewPage, Page, ReferencePage, Shell};
+
+use reference::{formula, found, group, place, reference, search, term, variable};
 
 pub fn shell(lang: Lang, path: &str) -> Shell {
     Shell { lang, path: path.into(), nonce: "n0nce".into(), build: "b1".into() }
@@ -35,6 +39,7 @@ pub fn meta(number: u32) -> ChapterMeta {
         minutes: 20,
         objectives: vec!["derive 2(N − 1)/N".into()],
         prerequisites: vec!["8: busbw".into()],
+        requires: vec![8],
         lab: Some("ring-allreduce".into()),
     }
 }
@@ -328,9 +333,31 @@ pub fn pages() -> Vec<(&'static str, Page)> {
         ),
         (
             "/course/12-ring-allreduce",
-            Page::Chapter { chapter: chapter(), previous: Some(meta(11)), next: None },
+            Page::Chapter {
+                chapter: chapter(),
+                previous: Some(meta(11)),
+                next: None,
+                questions: vec![card(9)],
+            },
         ),
         ("/notes", Page::Notes { chapters: vec![notes()] }),
+        (
+            "/course/path",
+            Page::Path {
+                chapters: vec![
+                    ChapterCard { number: 1, title: "Announced".into(), written: None },
+                    ChapterCard { number: 12, title: "Title".into(), written: Some(meta(12)) },
+                ],
+            },
+        ),
+        ("/reference", reference(ReferencePage::Front { terms: 2, variables: 1, formulas: 1, places: 1 })),
+        ("/reference/glossary", reference(ReferencePage::Glossary { terms: vec![term()] })),
+        ("/reference/environment", reference(ReferencePage::Environment { groups: group(variable()) })),
+        ("/reference/formulas", reference(ReferencePage::Formulas { groups: group(formula()) })),
+        ("/reference/source-map", reference(ReferencePage::SourceMap { groups: group(place()) })),
+        ("/search", search("", Results::default())),
+        ("/search?nothing", search("xyzzy", Results::default())),
+        ("/search?found", search("环 <b>", found())),
         ("/labs", Page::Labs { labs: vec![lab()] }),
         (
             "/labs/ring-allreduce",
