@@ -107,3 +107,22 @@ fn a_person_is_asked_where_much_was_said_and_little_understood() {
     // An accusation that takes many marks is worth a second look.
     assert!(graded(claim, fatal, "返回时还没完成。返回就说明完成。").person);
 }
+
+#[test]
+fn what_is_not_the_case_meets_a_denied_pattern() {
+    let claim = r#"when = ["@returns & !@done"]"#;
+    for answer in [
+        "It is not the case that it is done when it returns.",
+        "It isn't the case that a return means done.",
+        "并不是说返回就完成了。",
+        "并不是说返回了，数据就完成了。",
+    ] {
+        assert!(earns(claim, answer), "{answer}");
+    }
+    assert!(!earns(claim, "并不是说返回时没有完成。"));
+    let fatal = r#"when = ["@returns .. !@hang"]"#;
+    for answer in ["It is not the case that it returns without hanging.", "并不是说返回就不会卡死。"]
+    {
+        assert!(graded(claim, fatal, answer).fatal.is_empty(), "{answer}");
+    }
+}

@@ -26,6 +26,8 @@ pub(crate) struct Negator {
 pub(crate) enum Sort {
     /// 不, `not`.
     Word,
+    /// Denies that a whole statement holds: 并不是说, `it is not the case that`.
+    Statement,
     /// Says whose opinion it is, or judges it: 有人以为, … is a myth.
     Opinion,
     /// A verb that denies what it takes (避免, `skips`): what it takes is denied, and spoken of as well.
@@ -60,6 +62,17 @@ impl Polarity {
         let sort = |i: &usize| self.negators[*i].sort;
         let (soft, hard): (Vec<usize>, Vec<usize>) =
             (0..self.negators.len()).filter(reach).partition(|i| sort(i) == Sort::Verb);
+        // Of 并不是说延迟不重要 latency is the topic, and what it says is that it matters.
+        let inner = |outer: usize| {
+            let scope = &self.negators[outer].scope;
+            let word = |other: &Negator| {
+                other.sort == Sort::Word
+                    && scope.contains(&other.place.start)
+                    && other.place.start >= span.end
+            };
+            sort(&outer) == Sort::Statement && self.negators.iter().any(word)
+        };
+        let hard: Vec<usize> = hard.into_iter().filter(|i| !inner(*i)).collect();
         match (hard.len() % 2 == 1, soft.len() % 2 == 1) {
             (true, false) => hard,
             (false, true) => soft,
@@ -224,8 +237,24 @@ impl Reader<'_> {
         if needed && self.tokens[at].kind == Kind::Han {
             return after;
         }
-        self.deny(at..after, after..end, Sort::Word);
+        let says = self.longest(after, &WORDS.saying);
+        let sort = if says.is_some() { Sort::Statement } else { Sort::Word };
+        let end = says.map_or(end, |says| end.max(self.end_of_saying(after + says, clause)));
+        self.deny(at..after, after..end, sort);
         after
+    }
+
+    /// 并不是说返回了，数据就能读, "it does not mean that once it returns, …": what is denied has a condition and its consequence.
+    fn end_of_saying(&self, after: usize, clause: &Range<usize>) -> usize {
+        let next = self.text.clause_of(clause.end.min(self.tokens.len() - 1));
+        let joined =
+            next.start == clause.end && next.end <= self.text.sentence_of(after.min(clause.end - 1)).end;
+        let begins = self.longest(after, &WORDS.when).is_some();
+        let ends =
+            (after..clause.end).rev().next().is_some_and(|last| "了后时".contains(&self.tokens[last].text));
+        let then = (next.clone()).any(|i| ["就", "便", "也", "则"].iter().any(|word| self.is(i, word)));
+        let english = self.tokens[clause.end - 1].kind != Kind::Han;
+        if joined && ((begins && (english || then)) || (ends && then)) { next.end } else { clause.end }
     }
 
     /// Where the scope of a negation ends: with the clause, or before it where a new statement begins.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::Reader;
 use super::words::WORDS;
+use super::{Reader, Sort};
 use crate::grade::text::Kind;
 
 /// Words between "some" and "say" at most.
@@ -68,6 +68,11 @@ impl Reader<'_> {
     /// Denies what somebody is said to believe: until the sentence turns; after a warning (别以为) only as long as the belief goes on.
     pub(super) fn reported(&mut self, at: usize, length: usize, sentence: &Range<usize>) {
         let after = at + length;
+        if self.longest(at, &WORDS.untrue) == Some(length) {
+            let end = self.end_of_saying(after, &self.text.clause_of(at));
+            self.deny(at..after, after..end.max(after), Sort::Statement);
+            return;
+        }
         let turn = WORDS.turn.find(self.tokens, after..sentence.end).unwrap_or(sentence.end);
         // 很多人以为 X，这是错的：…
         let clauses =

@@ -343,3 +343,29 @@ fn a_verb_that_denies_is_turned_round_by_an_outer_not() {
     assert!(denied_by_a_verb("it does not block and avoids the copy", "copy"));
     assert!(denied_by_a_verb("不阻塞，省掉拷贝", "拷贝"));
 }
+
+#[test]
+fn a_whole_statement_is_denied_with_what_it_denies() {
+    for (text, word) in [
+        ("It is not the case that it is done.", "done"),
+        ("It's not the case that when it returns, the data is ready.", "ready"),
+        ("It does not mean that once it returns, the data is ready.", "ready"),
+        ("It is not as if it were done.", "done"),
+        ("并不是说返回就完成了。", "完成"),
+        ("并不是说返回了，数据就能读。", "能读"),
+        ("不代表只要返回，数据就能读。", "能读"),
+    ] {
+        assert!(denied(text, word), "{text}");
+    }
+    for (text, word) in [
+        ("并不是说延迟不重要", "延迟"),
+        ("并不是说延迟不重要", "重要"),
+        ("It is not the case that latency does not matter", "latency"),
+        ("It is not the case that latency does not matter", "matter"),
+        ("It's not that the order doesn't matter", "order"),
+        ("It is not the case that it is done, it only enqueues.", "enqueues"),
+        ("并不是说返回了，要等 event。", "event"),
+    ] {
+        assert!(plain(text, word), "{text}");
+    }
+}
