@@ -10,6 +10,20 @@ use super::text::{Kind, Token};
 use super::words::{ordinary, slip, stem};
 
 const PARTICLES: &str = "的了着过就也都会才还已要得地把个被所再只";
+/// What may follow a verb, or stand before a noun, in one word of the segmentation without another meaning.
+const COMPLEMENTS: &str = "到成给掉完开好出入上下了里内中";
+const MEASURES: &str = "张个按每各";
+/// What may stand before the measure: 每张卡, 两个人.
+const COUNTED: &str = "每各这那某几一二两三四五六七八九十";
+/// Signs that mean something else in such a word: numerals, and the 流 of 流到 is no stream.
+const ELSEWHERE: &str = "一二两三四五六七八九十百流到成给掉完开好出入上下了里内中张个按每各的不也都";
+/// Words of the language that only look like these.
+const OTHER_WORDS: &[&str] = &[
+    "完成", "组成", "构成", "形成", "最好", "只好", "正好", "刚好", "友好", "马上", "以上", "以下", "除了",
+    "为了", "算了", "得了", "加入", "收入", "投入", "支出", "得到", "直到", "不到", "没到", "等到", "达到",
+    "受到", "感到", "网上", "线上", "早上", "晚上", "公开", "离开", "当下", "当中", "其中", "之中", "之内",
+    "国内", "个别", "个体", "个性", "按时", "按需", "按理", "每次", "每当", "各种", "各自", "各位", "各类",
+];
 const ARTICLES: &[&str] = &[
     "a", "an", "the", "its", "your", "their", "our", "my", "this", "that", "these", "those", "of", "any",
     "each",
@@ -71,12 +85,30 @@ impl Matcher<'_> {
                 continue;
             }
             let (first, last) = (&tokens[at], &tokens[end - 1]);
-            let whole = if pieces.len() == 1 { first.begins && last.ends } else { first.begins || last.ends };
+            let whole = match pieces.len() {
+                1 => (first.begins && last.ends) || self.carries(at),
+                _ => first.begins || last.ends,
+            };
             if whole {
                 out.push(self.plain(at..end));
             }
         }
         out
+    }
+
+    /// Whether a short Chinese word means this one of its signs: 拆 in 拆到, 卡 in 每张卡, 头 in 按头.
+    fn carries(&self, at: usize) -> bool {
+        let tokens = &self.reading.text.tokens;
+        let start = (0..=at).rev().find(|i| tokens[*i].begins).unwrap_or(at);
+        let end = (at..tokens.len()).find(|i| tokens[*i].ends).map_or(at + 1, |i| i + 1);
+        let of =
+            |range: Range<usize>, signs: &str| tokens[range].iter().all(|token| signs.contains(&token.text));
+        let word: String = tokens[start..end].iter().map(|token| token.text.as_str()).collect();
+        (2..=3).contains(&(end - start))
+            && !ELSEWHERE.contains(&tokens[at].text)
+            && !OTHER_WORDS.contains(&word.as_str())
+            && ((start == at && of(at + 1..end, COMPLEMENTS))
+                || (end == at + 1 && of(at - 1..at, MEASURES) && of(start..at - 1, COUNTED)))
     }
 
     /// The tokens at which a phrase may begin, in order.

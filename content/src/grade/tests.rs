@@ -126,3 +126,26 @@ fn what_is_not_the_case_meets_a_denied_pattern() {
         assert!(graded(claim, fatal, answer).fatal.is_empty(), "{answer}");
     }
 }
+
+#[test]
+fn a_word_of_one_sign_is_found_with_its_complement() {
+    for (pattern, answer) in [
+        ("拆", "把矩阵拆到四张卡上"),
+        ("拆", "权重拆成四份"),
+        ("头", "注意力按头切分"),
+        ("卡", "发给每张卡"),
+        ("送", "数据送给下一个 rank"),
+    ] {
+        assert!(earns(&format!(r#"when = ["{pattern}"]"#), answer), "{pattern}: {answer}");
+    }
+    for (pattern, answer) in [
+        ("一", "一起算，统一顺序"),
+        ("流", "数据流到下一张卡"),
+        ("完", "完成以后再读"),
+        ("加", "加入通信组"),
+        ("除", "除了顺序都可以"),
+        ("头", "老头在前头"),
+    ] {
+        assert!(!earns(&format!(r#"when = ["{pattern}"]"#), answer), "{pattern}: {answer}");
+    }
+}
