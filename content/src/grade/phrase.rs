@@ -86,6 +86,7 @@ impl Matcher<'_> {
             }
             let (first, last) = (&tokens[at], &tokens[end - 1]);
             let whole = match pieces.len() {
+                1 if end == at + 1 && first.piece => false,
                 1 => (first.begins && last.ends) || self.carries(at),
                 _ => first.begins || last.ends,
             };

@@ -149,3 +149,11 @@ fn a_word_of_one_sign_is_found_with_its_complement() {
         assert!(!earns(&format!(r#"when = ["{pattern}"]"#), answer), "{pattern}: {answer}");
     }
 }
+
+#[test]
+fn a_piece_of_an_identifier_is_no_word_of_the_answer() {
+    assert!(!earns(r#"when = ["append"]"#, "ncclEnqueueCheck calls taskAppend first"));
+    assert!(earns(r#"when = ["taskAppend"]"#, "ncclEnqueueCheck calls taskAppend first"));
+    assert!(earns(r#"when = ["task append"]"#, "ncclEnqueueCheck calls taskAppend first"));
+    assert!(earns(r#"when = ["broadcast"]"#, "it calls ncclBroadcast first"));
+}

@@ -28,6 +28,8 @@ pub(crate) struct Token {
     /// A Chinese word begins before, or ends after, this token. Always true for what is not Han.
     pub begins: bool,
     pub ends: bool,
+    /// A piece of an identifier that names something of its own: `append` in `taskAppend`.
+    pub piece: bool,
     /// A word of a closed class: it relates other words and names nothing.
     pub relates: bool,
 }
@@ -154,7 +156,7 @@ fn unequal(chars: &[char], at: usize) -> Option<usize> {
 
 fn push(out: &mut Vec<Token>, kind: Kind, text: String, chars: Range<usize>) {
     let relates = kind == Kind::Word && relations::latin(&text);
-    out.push(Token { kind, text, chars, begins: true, ends: true, relates });
+    out.push(Token { kind, text, chars, begins: true, ends: true, piece: false, relates });
 }
 
 fn han_run(chars: &[char], start: usize, out: &mut Vec<Token>) -> usize {
@@ -166,7 +168,15 @@ fn han_run(chars: &[char], start: usize, out: &mut Vec<Token>) -> usize {
         let relates = relations::han(word.word, word.tag);
         for (i, c) in chars.iter().enumerate().take(last).skip(at) {
             let (begins, ends) = (i == at, i + 1 == last);
-            out.push(Token { kind: Kind::Han, text: c.to_string(), chars: i..i + 1, begins, ends, relates });
+            out.push(Token {
+                kind: Kind::Han,
+                text: c.to_string(),
+                chars: i..i + 1,
+                begins,
+                ends,
+                piece: false,
+                relates,
+            });
         }
         at = last;
     }
@@ -248,7 +258,7 @@ fn word(chars: &[char], start: usize, out: &mut Vec<Token>) -> usize {
 
 fn camel(chars: &[char], start: usize, end: usize, out: &mut Vec<Token>) {
     let (upper, lower) = (|i: usize| chars[i].is_uppercase(), |i: usize| chars[i].is_lowercase());
-    let mut from = start;
+    let (mut from, first) = (start, out.len());
     for i in start + 1..end {
         let rise = lower(i - 1) && upper(i);
         // GPUDirect, but not GPUs.
@@ -261,7 +271,15 @@ fn camel(chars: &[char], start: usize, end: usize, out: &mut Vec<Token>) {
     if from < end {
         push(out, Kind::Word, chars[from..end].iter().collect::<String>().to_lowercase(), from..end);
     }
+    let pieces = &mut out[first..];
+    let library = pieces.first().is_some_and(|piece| LIBRARIES.contains(&piece.text.as_str()));
+    if lower(start) && pieces.len() > 1 && !library {
+        pieces.iter_mut().for_each(|piece| piece.piece = true);
+    }
 }
+
+/// What the public names of a library begin with: they say what they do, and `ncclCommShrink` speaks of shrinking.
+const LIBRARIES: &[&str] = &["nccl", "cuda", "cu", "nvml", "ibv", "mpi"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Break {
@@ -384,6 +402,8 @@ mod tests {
             words("cudaStreamWaitEvent GPUDirect GPUs"),
             ["cuda", "stream", "wait", "event", "gpu", "direct", "gpus"]
         );
+        let pieces = |text: &str| tokens(&Normal::new(text)).iter().filter(|token| token.piece).count();
+        assert_eq!((pieces("taskAppend"), pieces("ncclAllReduce AllReduce append")), (2, 0));
         assert_eq!(words("NCCL_SOCKET_IFNAME all-reduce"), ["nccl", "socket", "ifname", "all", "reduce"]);
         assert_eq!(words("it isn't 1,024.5, can't"), ["it", "is", "not", "1024.5", "can", "not"]);
         assert_eq!(words("that's NCCL's, they're"), ["that", "is", "nccl", "they", "are"]);
