@@ -251,7 +251,7 @@ impl Reader<'_> {
             next.start == clause.end && next.end <= self.text.sentence_of(after.min(clause.end - 1)).end;
         let begins = self.longest(after, &WORDS.when).is_some();
         let ends =
-            (after..clause.end).rev().next().is_some_and(|last| "了后时".contains(&self.tokens[last].text));
+            (after..clause.end).next_back().is_some_and(|last| "了后时".contains(&self.tokens[last].text));
         let then = (next.clone()).any(|i| ["就", "便", "也", "则"].iter().any(|word| self.is(i, word)));
         let english = self.tokens[clause.end - 1].kind != Kind::Han;
         if joined && ((begins && (english || then)) || (ends && then)) { next.end } else { clause.end }
